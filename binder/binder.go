@@ -1,0 +1,135 @@
+package binder
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/prebind/prebind/internal/fault"
+	"github.com/prebind/prebind/volumes"
+)
+
+// Config is what a Binder needs. All fields are required unless they say
+// otherwise.
+type Config struct {
+	Client  kubernetes.Interface
+	Caches  *volumes.Caches
+	Volumes *volumes.Prebinder
+	Logger  *zap.Logger
+	// Metrics is where the binder's metrics are registered.
+	Metrics prometheus.Registerer
+	// Registry has the plugins that Plugins may name.
+	Registry Registry
+	// Plugins are the enabled plugins of each stage, in order.
+	Plugins map[Stage][]string
+	// BindTimeout bounds one bind call. It should be shorter than the
+	// httpTimeout in the scheduler's configuration, or nobody is there to
+	// read why a call took too long.
+	BindTimeout time.Duration
+}
+
+// Binder runs the binding cycle. One instance serves all calls.
+type Binder struct {
+	client  kubernetes.Interface
+	caches  *volumes.Caches
+	logger  *zap.Logger
+	metrics *metrics
+	plugins *pipeline
+	timeout time.Duration
+	flights inflight
+
+	base context.Context // ends with Shutdown
+	stop context.CancelCauseFunc
+}
+
+// New builds the plugins and returns a Binder. Plugin names that are unknown
+// or in a stage that they do not have are returned together in one error.
+func New(cfg Config) (*Binder, error) {
+	plugins, err := cfg.Registry.build(cfg.Plugins, Handle{Client: cfg.Client, Caches: cfg.Caches, Volumes: cfg.Volumes})
+	if err != nil {
+		return nil, err
+	}
+	metrics, err := newMetrics(cfg.Metrics)
+	if err != nil {
+		return nil, err
+	}
+	base, stop := context.WithCancelCause(context.Background())
+	return &Binder{
+		client:  cfg.Client,
+		caches:  cfg.Caches,
+		logger:  cfg.Logger,
+		metrics: metrics,
+		plugins: plugins,
+		timeout: cfg.BindTimeout,
+		flights: inflight{cycles: map[types.UID]*flight{}},
+		base:    base,
+		stop:    stop,
+	}, nil
+}
+
+// Bind runs the binding cycle for one call and returns nil only after the API
+// server has confirmed that the pod, by UID, is on the node. Any other end is
+// an error with a fault in its chain. When ctx ends, the caller has gone: the
+// cycle writes nothing more, except that a Binding already sent is followed
+// to its outcome. Safe to call in parallel; see inflight for calls about one
+// pod.
+func (b *Binder) Bind(ctx context.Context, req Request) error {
+	start := time.Now()
+	if err := req.validate(); err != nil {
+		b.finish(&report{req: req, start: start}, err)
+		return err
+	}
+	own, err := b.flights.do(ctx, b.base, req, func(ctx context.Context) error { return b.run(ctx, req) })
+	if !own {
+		b.finish(&report{req: req, start: start, joined: true}, err)
+	}
+	return err
+}
+
+// Shutdown makes all running calls, and all that come, end at once with a
+// retryable error. Bindings already sent are followed to their outcome.
+func (b *Binder) Shutdown() {
+	b.stop(fault.New(fault.ShuttingDown, "this replica of prebind is shutting down; the scheduler tries again"))
+}
+
+// run is one binding cycle with its deadline, timings and log line.
+func (b *Binder) run(ctx context.Context, req Request) (err error) {
+	timeout := fault.New(fault.BindTimeout, "volumes.bindTimeout (%s) is over", b.timeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, b.timeout, timeout)
+	defer cancel()
+	r := &report{req: req, start: time.Now()}
+	b.metrics.inFlight.Inc()
+	defer b.metrics.inFlight.Dec()
+	defer func() {
+		// A plugin's fault must cost one call, not the process and all its
+		// waiting calls.
+		if p := recover(); p != nil {
+			err = fault.New(fault.Internal, "panic: %v", p)
+			b.logger.Error("panic in a bind call", zap.String("requestID", req.ID), zap.Any("panic", p), zap.Stack("stack"))
+		}
+		err = withCause(ctx, err)
+		b.finish(r, err)
+	}()
+	return b.cycle(ctx, r)
+}
+
+// withCause puts the reason why the context ended in place of the bare
+// "context canceled" that API calls return.
+func withCause(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil {
+		return err
+	}
+	cause := context.Cause(ctx)
+	if errors.Is(err, cause) || fault.CodeOf(err) == fault.CodeOf(cause) {
+		return err
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return fault.New(fault.CodeOf(cause), "%w (%s)", cause, err)
+	}
+	return err
+}

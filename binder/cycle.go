@@ -1,0 +1,144 @@
+package binder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/prebind/prebind/internal/ctxlog"
+	"github.com/prebind/prebind/internal/fault"
+)
+
+// cycle takes one call through the stages:
+//
+//	admit -> permit -> reserve -> preBind -> bind -> postBind
+//
+// After a failure from reserve on, the reserve plugins are unreserved, newest
+// first.
+func (b *Binder) cycle(ctx context.Context, r *report) error {
+	ctx = ctxlog.With(ctx, b.logger.With(zap.String("requestID", r.req.ID), zap.String("pod", r.req.Namespace+"/"+r.req.Name)))
+	call, err := b.runAdmit(ctx, r)
+	if err != nil || call == nil {
+		return err
+	}
+	if err := b.runPermit(ctx, r, call); err != nil {
+		return err
+	}
+	reserved, err := b.runReserve(ctx, r, call)
+	r.claims = call.Claims
+	if err == nil {
+		err = b.runPreBind(ctx, r, call)
+	}
+	if err == nil {
+		err = b.runBind(ctx, r, call)
+	}
+	if err != nil {
+		// Unreserve heeds no deadline: it must run whatever has ended.
+		b.runUnreserve(context.WithoutCancel(ctx), r, call, reserved)
+		return err
+	}
+	b.runPostBind(ctx, r, call)
+	return nil
+}
+
+// runAdmit returns no call, and no error, for a pod that is on the node
+// already.
+func (b *Binder) runAdmit(ctx context.Context, r *report) (*Call, error) {
+	defer b.timeStage(r, stageAdmit)()
+	pod, assigned, err := b.admit(ctx, r.req)
+	if err != nil {
+		return nil, err
+	}
+	if assigned {
+		r.already = true
+		return nil, nil
+	}
+	return &Call{Pod: pod, Node: r.req.Node}, nil
+}
+
+func (b *Binder) runPermit(ctx context.Context, r *report, call *Call) error {
+	defer b.timeStage(r, Permit)()
+	for _, plugin := range b.plugins.permit {
+		if err := b.runPlugin(ctx, Permit, plugin, func() error { return plugin.Permit(ctx, call) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runReserve returns how many plugins are to be unreserved: all that ran, the
+// one that failed among them.
+func (b *Binder) runReserve(ctx context.Context, r *report, call *Call) (reserved int, err error) {
+	defer b.timeStage(r, Reserve)()
+	for i, plugin := range b.plugins.reserve {
+		if err := b.runPlugin(ctx, Reserve, plugin, func() error { return plugin.Reserve(ctx, call) }); err != nil {
+			return i + 1, err
+		}
+	}
+	return len(b.plugins.reserve), nil
+}
+
+func (b *Binder) runPreBind(ctx context.Context, r *report, call *Call) error {
+	defer b.timeStage(r, PreBind)()
+	for _, plugin := range b.plugins.preBind {
+		if err := b.runPlugin(ctx, PreBind, plugin, func() error { return plugin.PreBind(ctx, call) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *Binder) runBind(ctx context.Context, r *report, call *Call) error {
+	defer b.timeStage(r, Bind)()
+	for _, plugin := range b.plugins.bind {
+		err := b.runPlugin(ctx, Bind, plugin, func() error { return plugin.Bind(ctx, call) })
+		if !errors.Is(err, ErrSkip) {
+			return err
+		}
+	}
+	return fault.New(fault.Internal, "pod %s/%s: every bind plugin skipped it", call.Pod.Namespace, call.Pod.Name)
+}
+
+func (b *Binder) runPostBind(ctx context.Context, r *report, call *Call) {
+	defer b.timeStage(r, PostBind)()
+	for _, plugin := range b.plugins.postBind {
+		// It has no error to return.
+		_ = b.runPlugin(ctx, PostBind, plugin, func() error { plugin.PostBind(ctx, call); return nil })
+	}
+}
+
+func (b *Binder) runUnreserve(ctx context.Context, r *report, call *Call, reserved int) {
+	defer b.timeStage(r, stageUnreserve)()
+	for i := reserved - 1; i >= 0; i-- {
+		plugin := b.plugins.reserve[i]
+		_ = b.runPlugin(ctx, stageUnreserve, plugin, func() error { plugin.Unreserve(ctx, call); return nil })
+	}
+}
+
+// runPlugin times one plugin and puts its name before its error.
+func (b *Binder) runPlugin(ctx context.Context, stage Stage, plugin Plugin, run func() error) error {
+	if ctx.Err() != nil && stage != PostBind {
+		return context.Cause(ctx)
+	}
+	start := time.Now()
+	err := run()
+	result := resultSuccess
+	switch {
+	case errors.Is(err, ErrSkip):
+		result = resultSkip
+	case err != nil:
+		result = resultError
+		err = fmt.Errorf("running %s plugin %q: %w", stage.title(), plugin.Name(), withCause(ctx, err))
+	}
+	b.metrics.pluginDuration.WithLabelValues(string(stage), plugin.Name(), result).Observe(time.Since(start).Seconds())
+	return err
+}
+
+// timeStage starts the stage's clock; the function returned stops it.
+func (b *Binder) timeStage(r *report, stage Stage) func() {
+	start := time.Now()
+	return func() { r.stages = append(r.stages, stageTime{stage, time.Since(start)}) }
+}

@@ -1,0 +1,98 @@
+package binder
+
+import (
+	"context"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/prebind/prebind/internal/fault"
+)
+
+// inflight lets one cycle run per pod UID at a time. kube-scheduler calls
+// again after its time-out, maybe for another node, while the first call may
+// still be at work here.
+type inflight struct {
+	mu     sync.Mutex
+	cycles map[types.UID]*flight
+}
+
+// flight is one running cycle and the callers that wait for it.
+type flight struct {
+	node    string
+	cancel  context.CancelCauseFunc
+	callers int           // guarded by inflight.mu; 0: nobody waits, it is ending
+	done    chan struct{} // closed after err is set
+	err     error
+}
+
+// do runs cycle, or joins the one that runs for the same pod and node. A
+// cycle for another node is waited for first. ctx is the caller's: when the
+// last caller of a cycle has gone, the cycle's context ends with CallerGone.
+// own tells that the call had a cycle of its own, rather than the result of
+// another call's or none at all.
+func (f *inflight) do(ctx, base context.Context, req Request, cycle func(ctx context.Context) error) (own bool, err error) {
+	for {
+		current, own := f.enter(base, req, cycle)
+		if !own && (current.node != req.Node || !f.join(current)) {
+			// Another node, or a cycle that is ending since its caller has gone.
+			select {
+			case <-current.done:
+				continue
+			case <-ctx.Done():
+				return false, callerGone(ctx)
+			}
+		}
+		select {
+		case <-current.done:
+			return own, current.err
+		case <-ctx.Done():
+			f.leave(ctx, current)
+			return own, callerGone(ctx)
+		}
+	}
+}
+
+// enter returns the running cycle of the pod, or starts one with one caller.
+func (f *inflight) enter(base context.Context, req Request, cycle func(ctx context.Context) error) (current *flight, own bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if current, ok := f.cycles[req.UID]; ok {
+		return current, false
+	}
+	cycleCtx, cancel := context.WithCancelCause(base)
+	current = &flight{node: req.Node, cancel: cancel, callers: 1, done: make(chan struct{})}
+	f.cycles[req.UID] = current
+	go func() {
+		defer cancel(nil)
+		err := cycle(cycleCtx)
+		f.mu.Lock()
+		delete(f.cycles, req.UID)
+		f.mu.Unlock()
+		current.err = err
+		close(current.done)
+	}()
+	return current, true
+}
+
+func (f *inflight) join(current *flight) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if current.callers == 0 {
+		return false
+	}
+	current.callers++
+	return true
+}
+
+func (f *inflight) leave(ctx context.Context, current *flight) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if current.callers--; current.callers == 0 {
+		current.cancel(callerGone(ctx))
+	}
+}
+
+func callerGone(ctx context.Context) error {
+	return fault.New(fault.CallerGone, "the scheduler has hung up (is its httpTimeout longer than volumes.bindTimeout?): %w", ctx.Err())
+}

@@ -1,0 +1,91 @@
+package binder
+
+import (
+	"context"
+	"errors"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// ErrSkip is what a BindPlugin answers for a pod that it leaves to the next
+// one.
+var ErrSkip = errors.New("skipped")
+
+// Plugin is what every plugin is. It then implements one or more of the
+// interfaces below, which are kube-scheduler's extension points of the same
+// names. One instance serves all calls: every method may run in parallel with
+// itself, for different pods, never for the same pod.
+type Plugin interface {
+	// Name is the name used in the configuration, errors and metrics.
+	Name() string
+}
+
+// PermitPlugin runs first, before anything is held or written. It may block
+// to delay the pod, as long as it heeds ctx. An error ends the call.
+type PermitPlugin interface {
+	Plugin
+	Permit(ctx context.Context, call *Call) error
+}
+
+// ReservePlugin decides, and takes hold of what the pod needs, in memory
+// only: nothing is written in this stage.
+type ReservePlugin interface {
+	Plugin
+	// Reserve returns an error if the pod can not have what it needs on the
+	// node.
+	Reserve(ctx context.Context, call *Call) error
+	// Unreserve lets go again. It is called in reverse order of the plugins
+	// when any later stage fails, and also for a plugin whose own Reserve
+	// failed: it must be idempotent. It can not fail and must not block.
+	Unreserve(ctx context.Context, call *Call)
+}
+
+// PreBindPlugin does what must be true in the API before the pod is bound. It
+// may write and may block for minutes; it must end when ctx does. An error
+// ends the call, and no Binding is posted.
+type PreBindPlugin interface {
+	Plugin
+	PreBind(ctx context.Context, call *Call) error
+}
+
+// BindPlugin binds the pod to the node. Plugins are asked in order until one
+// does not answer ErrSkip. Nil means that the API server has confirmed that
+// this pod, by UID, is on the node: anything less strands the pod, since
+// kube-scheduler never takes an assumed pod back.
+type BindPlugin interface {
+	Plugin
+	Bind(ctx context.Context, call *Call) error
+}
+
+// PostBindPlugin is told after the pod was bound. It can not fail the call.
+type PostBindPlugin interface {
+	Plugin
+	PostBind(ctx context.Context, call *Call)
+}
+
+// Call is one bind call on its way through the stages. Plugins share it in
+// order, never in parallel.
+type Call struct {
+	// Pod as admission saw it: shared and read-only, and trimmed when it came
+	// from the cache.
+	Pod *v1.Pod
+	// Node is the name of the node that kube-scheduler chose.
+	Node string
+	// Claims are the namespace/name of the claims that the call deals with,
+	// for the log line; set by whoever looks at them.
+	Claims []string
+
+	state map[string]any
+}
+
+// Put keeps a plugin's data from one stage to the next, under the plugin's
+// name.
+func (c *Call) Put(plugin string, data any) {
+	if c.state == nil {
+		c.state = map[string]any{}
+	}
+	c.state[plugin] = data
+}
+
+// Get returns what Put kept, or nil.
+func (c *Call) Get(plugin string) any { return c.state[plugin] }

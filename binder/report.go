@@ -1,0 +1,81 @@
+package binder
+
+import (
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/prebind/prebind/internal/fault"
+)
+
+// Stages without plugins; they are timed like the others.
+const (
+	stageAdmit     Stage = "admit"
+	stageUnreserve Stage = "unreserve"
+)
+
+// Outcomes of a bind call, in the log and in metrics.
+const (
+	outcomeBound   = "bound"
+	outcomeAlready = "alreadyBound" // it was on the node before the call
+	outcomeError   = "error"
+)
+
+// report is what one call leaves behind: its log line and its metrics.
+type report struct {
+	req     Request
+	start   time.Time
+	stages  []stageTime
+	claims  []string
+	already bool
+	joined  bool // the result is that of another call
+}
+
+type stageTime struct {
+	stage Stage
+	took  time.Duration
+}
+
+// MarshalLogObject writes the stage times in milliseconds.
+func (r *report) MarshalLogObject(enc zapcore.ObjectEncoder) error {
+	for _, s := range r.stages {
+		enc.AddFloat64(string(s.stage), milliseconds(s.took))
+	}
+	return nil
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// finish writes the one log line of the call and counts it.
+func (b *Binder) finish(r *report, err error) {
+	took := time.Since(r.start)
+	outcome, code := outcomeBound, fault.CodeOf(err)
+	switch {
+	case err != nil:
+		outcome = outcomeError
+	case r.already:
+		outcome = outcomeAlready
+	}
+	b.metrics.calls.WithLabelValues(outcome, string(code)).Inc()
+	b.metrics.callDuration.WithLabelValues(outcome).Observe(took.Seconds())
+
+	fields := []zap.Field{
+		zap.String("outcome", outcome),
+		zap.String("pod", r.req.Namespace+"/"+r.req.Name),
+		zap.String("uid", string(r.req.UID)),
+		zap.String("node", r.req.Node),
+		zap.Strings("claims", r.claims),
+		zap.Float64("durationMs", milliseconds(took)),
+		zap.Object("stagesMs", r),
+		zap.String("requestID", r.req.ID),
+	}
+	if r.joined {
+		fields = append(fields, zap.Bool("joined", true))
+	}
+	if err == nil {
+		b.logger.Info("bind", fields...)
+		return
+	}
+	b.logger.Warn("bind", append(fields, zap.String("reason", string(code)), zap.String("error", err.Error()))...)
+}

@@ -1,0 +1,143 @@
+package volumes
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/informers"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	storagelisters "k8s.io/client-go/listers/storage/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/component-helpers/storage/volume"
+)
+
+// Names of the indices on volumes.
+const (
+	// indexFree: class -> volumes that a claim of the class may take.
+	indexFree = "free"
+	// indexClaim: namespace/name of a claim -> volumes whose claimRef names it.
+	indexClaim = "claim"
+)
+
+// Caches are the watch-fed copies of what a bind call reads. Objects in them
+// are shared, trimmed (see trim.go) and read-only. The cache of pods holds
+// unassigned pods only, so that its size follows the queue and not the
+// cluster.
+type Caches struct {
+	Pods       corelisters.PodLister
+	Nodes      corelisters.NodeLister
+	Claims     corelisters.PersistentVolumeClaimLister
+	Volumes    corelisters.PersistentVolumeLister
+	Classes    storagelisters.StorageClassLister
+	CSINodes   storagelisters.CSINodeLister
+	CSIDrivers storagelisters.CSIDriverLister
+	Capacities storagelisters.CSIStorageCapacityLister
+
+	factory  informers.SharedInformerFactory
+	informer map[string]cache.SharedIndexInformer // by resource name
+}
+
+// NewCaches declares the watches; nothing is asked of the API server before
+// Start.
+func NewCaches(client kubernetes.Interface) (*Caches, error) {
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(trimMeta))
+	core, storage := factory.Core().V1(), factory.Storage().V1()
+	pods := factory.InformerFor(&v1.Pod{}, newUnassignedPodInformer)
+	c := &Caches{
+		Pods:       corelisters.NewPodLister(pods.GetIndexer()),
+		Nodes:      core.Nodes().Lister(),
+		Claims:     core.PersistentVolumeClaims().Lister(),
+		Volumes:    core.PersistentVolumes().Lister(),
+		Classes:    storage.StorageClasses().Lister(),
+		CSINodes:   storage.CSINodes().Lister(),
+		CSIDrivers: storage.CSIDrivers().Lister(),
+		Capacities: storage.CSIStorageCapacities().Lister(),
+		factory:    factory,
+		informer: map[string]cache.SharedIndexInformer{
+			"pods":                   pods,
+			"nodes":                  core.Nodes().Informer(),
+			"persistentvolumeclaims": core.PersistentVolumeClaims().Informer(),
+			"persistentvolumes":      core.PersistentVolumes().Informer(),
+			"storageclasses":         storage.StorageClasses().Informer(),
+			"csinodes":               storage.CSINodes().Informer(),
+			"csidrivers":             storage.CSIDrivers().Informer(),
+			"csistoragecapacities":   storage.CSIStorageCapacities().Informer(),
+		},
+	}
+	if err := pods.SetTransform(trimPod); err != nil {
+		return nil, fmt.Errorf("setting the transform of pods: %w", err)
+	}
+	if err := c.informer["nodes"].SetTransform(trimNode); err != nil {
+		return nil, fmt.Errorf("setting the transform of nodes: %w", err)
+	}
+	if err := c.informer["persistentvolumes"].AddIndexers(cache.Indexers{indexFree: freeVolumes, indexClaim: claimedVolumes}); err != nil {
+		return nil, fmt.Errorf("indexing volumes: %w", err)
+	}
+	return c, nil
+}
+
+func newUnassignedPodInformer(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
+	unassigned := fields.AndSelectors(
+		fields.OneTermEqualSelector("spec.nodeName", ""),
+		fields.OneTermNotEqualSelector("status.phase", string(v1.PodSucceeded)),
+		fields.OneTermNotEqualSelector("status.phase", string(v1.PodFailed)),
+	).String()
+	return coreinformers.NewFilteredPodInformer(client, metav1.NamespaceAll, resync,
+		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc},
+		func(options *metav1.ListOptions) { options.FieldSelector = unassigned })
+}
+
+// Start begins watching. It returns at once; Synced tells the progress.
+func (c *Caches) Start(ctx context.Context) { c.factory.StartWithContext(ctx) }
+
+// Wait blocks until every watch goroutine has ended, after Start's context.
+func (c *Caches) Wait() { c.factory.Shutdown() }
+
+// Synced returns one function per cache, by resource name, that tells whether
+// the cache has seen everything that existed when the watch began.
+func (c *Caches) Synced() map[string]func() bool {
+	synced := make(map[string]func() bool, len(c.informer))
+	for name, informer := range c.informer {
+		synced[name] = informer.HasSynced
+	}
+	return synced
+}
+
+// freeVolumes indexes the volumes that may be matched, by class. Pre-bound
+// ones are found by claimedVolumes.
+func freeVolumes(obj any) ([]string, error) {
+	pv, ok := obj.(*v1.PersistentVolume)
+	if !ok || pv.Spec.ClaimRef != nil || pv.Status.Phase != v1.VolumeAvailable || pv.DeletionTimestamp != nil {
+		return nil, nil
+	}
+	return []string{volume.GetPersistentVolumeClass(pv)}, nil
+}
+
+func claimedVolumes(obj any) ([]string, error) {
+	pv, ok := obj.(*v1.PersistentVolume)
+	if !ok || pv.Spec.ClaimRef == nil {
+		return nil, nil
+	}
+	return []string{pv.Spec.ClaimRef.Namespace + "/" + pv.Spec.ClaimRef.Name}, nil
+}
+
+// volumesBy returns the cached volumes under a value of one of the indices.
+func (c *Caches) volumesBy(index, value string) ([]*v1.PersistentVolume, error) {
+	objs, err := c.informer["persistentvolumes"].GetIndexer().ByIndex(index, value)
+	if err != nil {
+		return nil, fmt.Errorf("listing cached volumes by %s %q: %w", index, value, err)
+	}
+	found := make([]*v1.PersistentVolume, 0, len(objs))
+	for _, obj := range objs {
+		if pv, ok := obj.(*v1.PersistentVolume); ok {
+			found = append(found, pv)
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,199 @@
+package volumes
+
+import (
+	"context"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/component-helpers/storage/ephemeral"
+	"k8s.io/component-helpers/storage/volume"
+
+	"github.com/prebind/prebind/internal/fault"
+)
+
+// Facts are all that a plan is made from: plain values, read before. Nil
+// objects do not exist.
+type Facts struct {
+	Pod     *v1.Pod
+	Node    *v1.Node
+	CSINode *storagev1.CSINode
+	Claims  []ClaimFacts // in the pod's order, each claim once
+}
+
+// ClaimFacts are what is known of one claim of the pod.
+type ClaimFacts struct {
+	Name      string // of the claim, in the pod's namespace
+	Ephemeral bool   // made for a generic ephemeral volume
+
+	Claim *v1.PersistentVolumeClaim
+	// Volume is the one that spec.volumeName names.
+	Volume *v1.PersistentVolume
+	// Class is the claim's effective class; unbound claims only.
+	Class *storagev1.StorageClass
+	// Candidates are the volumes of the claim's class that are free and not
+	// reserved, and those already pre-bound to it; unbound claims only.
+	Candidates []*v1.PersistentVolume
+	// Driver is the class's CSI driver, Capacities what it reports; only
+	// where the driver asks for capacity checks.
+	Driver     *storagev1.CSIDriver
+	Capacities []*storagev1.CSIStorageCapacity
+}
+
+// claimNames lists the pod's claims, each once, with the ephemeral ones
+// marked.
+func claimNames(pod *v1.Pod) []ClaimFacts {
+	var claims []ClaimFacts
+	seen := map[string]bool{}
+	for i := range pod.Spec.Volumes {
+		source := &pod.Spec.Volumes[i]
+		facts := ClaimFacts{}
+		switch {
+		case source.PersistentVolumeClaim != nil:
+			facts.Name = source.PersistentVolumeClaim.ClaimName
+		case source.Ephemeral != nil:
+			facts.Name, facts.Ephemeral = ephemeral.VolumeClaimName(pod, source), true
+		default:
+			continue
+		}
+		// A claim that is used both ways must still belong to the pod.
+		if seen[facts.Name] {
+			for j := range claims {
+				if claims[j].Name == facts.Name {
+					claims[j].Ephemeral = claims[j].Ephemeral || facts.Ephemeral
+				}
+			}
+			continue
+		}
+		seen[facts.Name] = true
+		claims = append(claims, facts)
+	}
+	return claims
+}
+
+// HasClaims tells whether the pod uses any claim at all.
+func HasClaims(pod *v1.Pod) bool {
+	for i := range pod.Spec.Volumes {
+		if pod.Spec.Volumes[i].PersistentVolumeClaim != nil || pod.Spec.Volumes[i].Ephemeral != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// gather reads the facts for pod on the node: from the caches, or, with live
+// set, the named objects from the API server. Candidates and capacities come
+// from the caches always: they are too many to ask for.
+func (p *Prebinder) gather(ctx context.Context, pod *v1.Pod, nodeName string, live bool) (*Facts, error) {
+	read := reader{caches: p.caches, client: p.client, live: live}
+	facts := &Facts{Pod: pod, Claims: claimNames(pod)}
+	var err error
+	if facts.Node, err = read.node(ctx, nodeName); err != nil {
+		return nil, err
+	}
+	if facts.CSINode, err = p.caches.CSINodes.Get(nodeName); err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("reading csinode %s: %w", nodeName, err)
+	}
+	for i := range facts.Claims {
+		if err := p.gatherClaim(ctx, &read, pod, &facts.Claims[i]); err != nil {
+			return nil, err
+		}
+	}
+	return facts, nil
+}
+
+func (p *Prebinder) gatherClaim(ctx context.Context, read *reader, pod *v1.Pod, facts *ClaimFacts) (err error) {
+	if facts.Claim, err = read.claim(ctx, pod.Namespace, facts.Name); err != nil || facts.Claim == nil {
+		return err
+	}
+	claim := facts.Claim
+	if claim.Spec.VolumeName != "" {
+		if facts.Volume, err = read.volume(ctx, claim.Spec.VolumeName); err != nil {
+			return err
+		}
+	}
+	if completed(claim) {
+		return nil
+	}
+	className := volume.GetPersistentVolumeClaimClass(claim)
+	if className == "" {
+		return nil
+	}
+	if facts.Class, err = read.class(ctx, className); err != nil || facts.Class == nil {
+		return err
+	}
+	if facts.Candidates, err = p.candidates(claim, className); err != nil {
+		return err
+	}
+	return p.gatherCapacity(facts)
+}
+
+// candidates lists what FindMatchingVolume is to judge for the claim.
+func (p *Prebinder) candidates(claim *v1.PersistentVolumeClaim, className string) ([]*v1.PersistentVolume, error) {
+	prebound, err := p.caches.volumesBy(indexClaim, claim.Namespace+"/"+claim.Name)
+	if err != nil {
+		return nil, err
+	}
+	var found []*v1.PersistentVolume
+	for _, pv := range prebound {
+		if volume.IsVolumeBoundToClaim(pv, claim) && volume.GetPersistentVolumeClass(pv) == className {
+			found = append(found, pv)
+		}
+	}
+	free, err := p.caches.volumesBy(indexFree, className)
+	if err != nil {
+		return nil, err
+	}
+	return append(found, p.reservations.open(claim.UID, free)...), nil
+}
+
+func (p *Prebinder) gatherCapacity(facts *ClaimFacts) error {
+	driver, err := p.caches.CSIDrivers.Get(facts.Class.Provisioner)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading csidriver %s: %w", facts.Class.Provisioner, err)
+	}
+	facts.Driver = driver
+	if driver.Spec.StorageCapacity == nil || !*driver.Spec.StorageCapacity {
+		return nil
+	}
+	all, err := p.caches.Capacities.List(labels.Everything())
+	if err != nil {
+		return fmt.Errorf("listing storage capacities: %w", err)
+	}
+	for _, capacity := range all {
+		if capacity.StorageClassName == facts.Class.Name {
+			facts.Capacities = append(facts.Capacities, capacity)
+		}
+	}
+	return nil
+}
+
+// completed tells whether the claim's own side says that it is bound.
+func completed(claim *v1.PersistentVolumeClaim) bool {
+	return claim.Spec.VolumeName != "" && metav1.HasAnnotation(claim.ObjectMeta, volume.AnnBindCompleted)
+}
+
+// owns tells whether the volume is claimed by exactly this claim.
+func owns(claim *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) bool {
+	return pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == claim.UID
+}
+
+// apiFault turns an error of the API server into a fault that names what was
+// refused.
+func apiFault(err error, verb, resource, name string) error {
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsForbidden(err):
+		return fault.New(fault.Forbidden, "%s %s %s: RBAC refuses it; give prebind's ServiceAccount the rights of its manifest: %w", verb, resource, name, err)
+	case apierrors.IsConflict(err):
+		return fault.New(fault.Conflict, "%s %s %s: others keep writing it: %w", verb, resource, name, err)
+	}
+	return fault.New(fault.APIError, "%s %s %s: %w", verb, resource, name, err)
+}

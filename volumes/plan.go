@@ -1,0 +1,255 @@
+package volumes
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/component-helpers/storage/ephemeral"
+	"k8s.io/component-helpers/storage/volume"
+
+	"github.com/prebind/prebind/internal/fault"
+)
+
+// Kube-scheduler's words, for the cases that are the same.
+const (
+	reasonNoVolume       = "node(s) didn't find available persistent volumes to bind"
+	reasonNodeConflict   = "node(s) didn't match PersistentVolume's node affinity"
+	reasonNoCapacity     = "node(s) did not have enough free storage"
+	reasonVolumeNotFound = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+	reasonUnbound        = "pod has unbound immediate PersistentVolumeClaims"
+)
+
+// Plan is what has to happen so that a pod's claims are bound and usable on
+// one node. It is a value: making one has no effect.
+type Plan struct {
+	// Bound need nothing.
+	Bound []Binding
+	// Completing are claimed by their volume; the PV controller is about to
+	// finish them, nothing is to be written.
+	Completing []Binding
+	// Static are to be bound to the volume given.
+	Static []Binding
+	// Dynamic are to be provisioned on the node; their Volume is nil.
+	Dynamic []Binding
+}
+
+// Binding is a claim with its volume.
+type Binding struct {
+	Claim  *v1.PersistentVolumeClaim
+	Volume *v1.PersistentVolume
+	// Provisioner of the claim's class, for messages.
+	Provisioner string
+}
+
+// Done tells whether every claim is fully bound already.
+func (p *Plan) Done() bool { return len(p.Completing)+len(p.Static)+len(p.Dynamic) == 0 }
+
+// MakePlan decides what each claim of the pod needs on the node. It is pure,
+// and safe to call in parallel. When it is impossible the error has one fault
+// per claim that stands in the way (all claims are looked at), joined to one.
+func MakePlan(facts *Facts) (*Plan, error) {
+	plan, problems := &Plan{}, []*fault.Error(nil)
+	var delayed []*ClaimFacts
+	for i := range facts.Claims {
+		claim := &facts.Claims[i]
+		wait, problem := plan.classify(facts, claim)
+		switch {
+		case problem != nil:
+			problems = append(problems, problem)
+		case wait:
+			delayed = append(delayed, claim)
+		}
+	}
+	// Smallest first, so that a small claim does not take a large volume that
+	// another claim of the same pod needs.
+	slices.SortStableFunc(delayed, func(a, b *ClaimFacts) int {
+		x, y := a.Claim.Spec.Resources.Requests[v1.ResourceStorage], b.Claim.Spec.Resources.Requests[v1.ResourceStorage]
+		return x.Cmp(y)
+	})
+	chosen := map[string]*v1.PersistentVolume{}
+	for _, claim := range delayed {
+		if problem := plan.place(facts.Node, claim, chosen); problem != nil {
+			problems = append(problems, problem)
+		}
+	}
+	if len(problems) > 0 {
+		return nil, joinProblems(problems)
+	}
+	return plan, nil
+}
+
+// classify sorts a claim in, or tells that it is a delayed one, or what is
+// wrong with it.
+func (p *Plan) classify(facts *Facts, c *ClaimFacts) (delayed bool, problem *fault.Error) {
+	if c.Claim == nil {
+		if c.Ephemeral {
+			return false, fault.New(fault.ClaimNotFound, "claim %s/%s: waiting for ephemeral volume controller to create the persistentvolumeclaim %q", facts.Pod.Namespace, c.Name, c.Name)
+		}
+		return false, fault.New(fault.ClaimNotFound, "claim %s/%s: persistentvolumeclaim %q not found", facts.Pod.Namespace, c.Name, c.Name)
+	}
+	name := describe(c.Claim)
+	if problem := alive(c.Claim); problem != nil {
+		return false, problem
+	}
+	if c.Ephemeral {
+		if err := ephemeral.VolumeIsForPod(facts.Pod, c.Claim); err != nil {
+			return false, fault.New(fault.ClaimNotOwned, "%s: %w", name, err)
+		}
+	}
+	if c.Claim.Spec.VolumeName == "" {
+		if c.Class == nil || c.Class.VolumeBindingMode == nil || *c.Class.VolumeBindingMode != storagev1.VolumeBindingWaitForFirstConsumer {
+			return false, fault.New(fault.ClaimUnbound, "%s: %s: %s", name, reasonUnbound, whyImmediate(c))
+		}
+		return true, nil
+	}
+	return false, p.classifyNamed(facts, c)
+}
+
+// classifyNamed sorts in a claim whose spec.volumeName is set.
+func (p *Plan) classifyNamed(facts *Facts, c *ClaimFacts) *fault.Error {
+	name, pv := describe(c.Claim), c.Volume
+	bound := completed(c.Claim)
+	switch {
+	case pv == nil && bound:
+		return fault.New(fault.VolumeNotFound, "%s: volume %s: %s", name, c.Claim.Spec.VolumeName, reasonVolumeNotFound)
+	case pv == nil || (!bound && !owns(c.Claim, pv)):
+		return fault.New(fault.ClaimUnbound, "%s: %s: it asks for volume %s, which the PV controller has not bound to it", name, reasonUnbound, c.Claim.Spec.VolumeName)
+	case !owns(c.Claim, pv):
+		return fault.New(fault.VolumeMismatch, "%s: volume %s is claimed by %s", name, pv.Name, claimedBy(pv))
+	}
+	if err := reachable(pv, facts.Node, facts.CSINode); err != nil {
+		return nodeConflict(c.Claim, pv, facts.Node, err)
+	}
+	binding := Binding{Claim: c.Claim, Volume: pv}
+	if bound {
+		p.Bound = append(p.Bound, binding)
+	} else {
+		p.Completing = append(p.Completing, binding)
+	}
+	return nil
+}
+
+// place finds a volume, or a provisioner, for a delayed claim.
+func (p *Plan) place(node *v1.Node, c *ClaimFacts, chosen map[string]*v1.PersistentVolume) *fault.Error {
+	selected, asked := c.Claim.Annotations[volume.AnnSelectedNode]
+	if asked && selected != node.Name {
+		return selectedNodeConflict(c.Claim, selected, node.Name)
+	}
+	if pv := preboundElsewhere(c, node); pv != nil {
+		return fault.New(fault.NodeConflict, "%s: it is pre-bound to volume %s: %s: node %s", describe(c.Claim), pv.Name, reasonNodeConflict, node.Name)
+	}
+	if !asked {
+		pv, err := volume.FindMatchingVolume(c.Claim, c.Candidates, node, chosen, true, true)
+		if err != nil {
+			return fault.New(fault.NoVolume, "%s: node %s: %w", describe(c.Claim), node.Name, err)
+		}
+		if pv != nil {
+			chosen[pv.Name] = pv
+			p.Static = append(p.Static, Binding{Claim: c.Claim, Volume: pv, Provisioner: c.Class.Provisioner})
+			return nil
+		}
+	}
+	if problem := provisionable(c, node, asked); problem != nil {
+		return problem
+	}
+	p.Dynamic = append(p.Dynamic, Binding{Claim: c.Claim, Provisioner: c.Class.Provisioner})
+	return nil
+}
+
+// provisionable tells what keeps the class from provisioning the claim for
+// the node. Once the provisioner was asked, capacity is its own business: the
+// volume in the making may be what has used it up.
+func provisionable(c *ClaimFacts, node *v1.Node, asked bool) *fault.Error {
+	name := describe(c.Claim)
+	switch {
+	case c.Class.Provisioner == "" || c.Class.Provisioner == volume.NotSupportedProvisioner:
+		return fault.New(fault.NoVolume, "%s: node %s: %s (%d volumes considered, class provisions none)", name, node.Name, reasonNoVolume, len(c.Candidates))
+	case !topologyAllowed(c.Class.AllowedTopologies, node):
+		return fault.New(fault.NoVolume, "%s: node %s: %s (%d volumes considered, class does not provision there: allowedTopologies)", name, node.Name, reasonNoVolume, len(c.Candidates))
+	case !asked && !capacitySuffices(c, node):
+		return fault.New(fault.NoCapacity, "%s: node %s: %s (driver %s)", name, node.Name, reasonNoCapacity, c.Class.Provisioner)
+	}
+	return nil
+}
+
+// preboundElsewhere returns a volume that is pre-bound to the claim, and good
+// for it but for the node. The PV controller will bind the claim to it
+// whatever we ask for; kube-scheduler would have another one provisioned.
+func preboundElsewhere(c *ClaimFacts, node *v1.Node) *v1.PersistentVolume {
+	for _, pv := range c.Candidates {
+		if !volume.IsVolumeBoundToClaim(pv, c.Claim) {
+			continue
+		}
+		// Without a node the helper judges everything but the node.
+		good, err := volume.FindMatchingVolume(c.Claim, []*v1.PersistentVolume{pv}, nil, nil, true, true)
+		if err == nil && good != nil && volume.CheckNodeAffinity(pv, node.Labels) != nil {
+			return pv
+		}
+	}
+	return nil
+}
+
+// alive tells what makes the claim unusable whatever else is true of it.
+func alive(claim *v1.PersistentVolumeClaim) *fault.Error {
+	switch {
+	case claim.Status.Phase == v1.ClaimLost:
+		return fault.New(fault.ClaimLost, "%s: bound to non-existent persistentvolume %q", describe(claim), claim.Spec.VolumeName)
+	case claim.DeletionTimestamp != nil:
+		return fault.New(fault.ClaimTerminating, "%s: it is being deleted", describe(claim))
+	}
+	return nil
+}
+
+func nodeConflict(claim *v1.PersistentVolumeClaim, pv *v1.PersistentVolume, node *v1.Node, err error) *fault.Error {
+	return fault.New(fault.NodeConflict, "%s: volume %s: %s: node %s: %w", describe(claim), pv.Name, reasonNodeConflict, node.Name, err)
+}
+
+func selectedNodeConflict(claim *v1.PersistentVolumeClaim, selected, node string) *fault.Error {
+	return fault.New(fault.SelectedNodeConflict, "%s: it is being provisioned for node %s, not %s: only the provisioner may give it back", describe(claim), selected, node)
+}
+
+// whyImmediate says why an unbound claim is not prebind's to bind.
+func whyImmediate(c *ClaimFacts) string {
+	className := volume.GetPersistentVolumeClaimClass(c.Claim)
+	switch {
+	case className == "":
+		return "it has no class, so the PV controller must bind it"
+	case c.Class == nil:
+		return fmt.Sprintf("storageclass %q not found", className)
+	default:
+		return "its class binds immediately: the PV controller or the provisioner must bind it first"
+	}
+}
+
+func claimedBy(pv *v1.PersistentVolume) string {
+	ref := pv.Spec.ClaimRef
+	if ref == nil {
+		return "no claim"
+	}
+	return fmt.Sprintf("claim %s/%s (uid %s)", ref.Namespace, ref.Name, ref.UID)
+}
+
+// describe names a claim for people: "claim shop/data-0 (class fast)".
+func describe(claim *v1.PersistentVolumeClaim) string {
+	name := "claim " + claim.Namespace + "/" + claim.Name
+	if class := volume.GetPersistentVolumeClaimClass(claim); class != "" {
+		name += " (class " + class + ")"
+	}
+	return name
+}
+
+// joinProblems makes one fault of many; the first one's code leads.
+func joinProblems(problems []*fault.Error) *fault.Error {
+	if len(problems) == 1 {
+		return problems[0]
+	}
+	texts := make([]string, 0, len(problems))
+	texts = append(texts, problems[0].Message)
+	for _, problem := range problems[1:] {
+		texts = append(texts, problem.Error())
+	}
+	return fault.New(problems[0].Code, "%s", strings.Join(texts, "; "))
+}

@@ -1,0 +1,207 @@
+package volumes
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/component-helpers/storage/volume"
+
+	"github.com/prebind/prebind/internal/fault"
+)
+
+// lagGrace is how long a pod for which no volume is free waits for the watch
+// of volumes to catch up: the scheduler, with a watch of its own, has just
+// seen one.
+const lagGrace = 500 * time.Millisecond
+
+// Config is what a Prebinder needs. All fields are required.
+type Config struct {
+	Client kubernetes.Interface
+	// Caches must not be started yet: New adds its event handlers.
+	Caches *Caches
+}
+
+// Prebinder binds the claims of pods. One instance serves all bind calls;
+// every method may be called in parallel.
+type Prebinder struct {
+	client       kubernetes.Interface
+	caches       *Caches
+	signals      *signals
+	reservations *reservations
+	handled      map[string]cache.ResourceEventHandlerRegistration
+}
+
+// New returns a Prebinder that listens to the caches.
+func New(cfg Config) (*Prebinder, error) {
+	p := &Prebinder{
+		client:       cfg.Client,
+		caches:       cfg.Caches,
+		signals:      newSignals(),
+		reservations: newReservations(),
+		handled:      map[string]cache.ResourceEventHandlerRegistration{},
+	}
+	for resource, handler := range p.handlers() {
+		registration, err := cfg.Caches.informer[resource].AddEventHandler(handler)
+		if err != nil {
+			return nil, fmt.Errorf("listening to changes of %s: %w", resource, err)
+		}
+		p.handled[resource] = registration
+	}
+	return p, nil
+}
+
+// Reserved returns how many volumes are promised to claims at this moment and
+// not yet seen claimed in the cache. At rest it is 0.
+func (p *Prebinder) Reserved() int { return p.reservations.count() }
+
+// Reservation is a plan whose volumes are held for the pod's claims. It
+// belongs to one call and is not safe for parallel use.
+type Reservation struct {
+	node  string
+	items []*item
+}
+
+// item is one claim on its way to fully bound.
+type item struct {
+	kind        itemKind
+	provisioner string
+	// claim and volume are the newest known to the call, which can be newer
+	// than the cache: read live, or answered to our own write.
+	claim  *v1.PersistentVolumeClaim
+	volume *v1.PersistentVolume
+	held   bool // a share of the reservation of volume is ours
+}
+
+type itemKind int
+
+const (
+	itemNamed   itemKind = iota // spec.volumeName is set: bound, or about to be
+	itemStatic                  // to be bound to item.volume
+	itemDynamic                 // to be provisioned on the node
+)
+
+func (i *item) binding() Binding { return Binding{Claim: i.claim, Volume: i.volume} }
+
+// Claims returns the names of the claims that the reservation covers.
+func (r *Reservation) Claims() []string {
+	names := make([]string, 0, len(r.items))
+	for _, item := range r.items {
+		names = append(names, item.claim.Namespace+"/"+item.claim.Name)
+	}
+	return names
+}
+
+// Reserve plans the pod's claims on the node and holds the volumes chosen.
+// Nothing is written. The caches are asked first; whatever they say against
+// the pod is checked with the API server before it becomes an error. On
+// success the caller must call Unreserve in the end, whatever comes between.
+func (p *Prebinder) Reserve(ctx context.Context, pod *v1.Pod, node string) (*Reservation, error) {
+	if !HasClaims(pod) {
+		return &Reservation{node: node}, nil
+	}
+	if reservation, err := p.planAndHold(ctx, pod, node, false); err == nil {
+		return reservation, nil
+	}
+	watch := p.signals.subscribe(p.poolKeys(pod)...)
+	defer watch.close()
+	reservation, err := p.planAndHold(ctx, pod, node, true)
+	grace := time.NewTimer(lagGrace)
+	defer grace.Stop()
+	for fault.CodeOf(err) == fault.NoVolume {
+		select {
+		case <-watch.wake:
+			if again, planErr := p.planAndHold(ctx, pod, node, false); planErr == nil {
+				return again, nil
+			}
+		case <-grace.C:
+			return nil, err
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	return reservation, err
+}
+
+// poolKeys names the volumes that the pod's claims could take.
+func (p *Prebinder) poolKeys(pod *v1.Pod) []string {
+	var keys []string
+	for _, c := range claimNames(pod) {
+		if claim, err := p.caches.Claims.PersistentVolumeClaims(pod.Namespace).Get(c.Name); err == nil {
+			keys = append(keys, poolKey(volume.GetPersistentVolumeClaimClass(claim)))
+		}
+	}
+	return keys
+}
+
+func (p *Prebinder) planAndHold(ctx context.Context, pod *v1.Pod, node string, live bool) (*Reservation, error) {
+	for ctx.Err() == nil {
+		facts, err := p.gather(ctx, pod, node, live)
+		if err != nil {
+			return nil, err
+		}
+		if facts.Node == nil {
+			return nil, fault.New(fault.NodeNotFound, "node %s does not exist", node)
+		}
+		plan, err := MakePlan(facts)
+		if err != nil {
+			return nil, err
+		}
+		// A refusal means that another call got a volume first; it is no
+		// longer among the candidates, so this ends.
+		if p.reservations.reserve(plan.Static) {
+			return newReservation(node, plan), nil
+		}
+	}
+	return nil, context.Cause(ctx)
+}
+
+func newReservation(node string, plan *Plan) *Reservation {
+	r := &Reservation{node: node}
+	add := func(kind itemKind, bindings []Binding) {
+		for _, b := range bindings {
+			r.items = append(r.items, &item{
+				kind: kind, claim: b.Claim, volume: b.Volume, provisioner: b.Provisioner, held: kind == itemStatic,
+			})
+		}
+	}
+	add(itemNamed, plan.Bound)
+	add(itemNamed, plan.Completing)
+	add(itemStatic, plan.Static)
+	add(itemDynamic, plan.Dynamic)
+	return r
+}
+
+// Unreserve gives the volumes back that were not written. API writes are
+// never undone: the next attempt finds them and goes on from there. It may be
+// called more than once.
+func (p *Prebinder) Unreserve(r *Reservation) {
+	for _, item := range r.items {
+		p.unhold(item)
+	}
+}
+
+func (p *Prebinder) unhold(i *item) {
+	if i.held {
+		i.held = false
+		p.reservations.release([]Binding{i.binding()})
+	}
+}
+
+// Bind writes what the plan asks for, all claims in parallel, and waits until
+// every claim of the pod is fully bound to a volume that the node can reach.
+// The wait ends with ctx; the cause of ctx says why. Errors are faults.
+func (p *Prebinder) Bind(ctx context.Context, pod *v1.Pod, r *Reservation) error {
+	if len(r.items) == 0 {
+		return nil
+	}
+	wait := p.newWait(pod, r)
+	defer wait.watch.close()
+	if err := p.write(ctx, r); err != nil {
+		return err
+	}
+	return wait.run(ctx)
+}

@@ -1,0 +1,67 @@
+package volumes
+
+import (
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The caches hold every claim and volume of the cluster for as long as the
+// process lives. What no decision reads is dropped on the way in; that is why
+// a cached object must never be written back.
+
+// trimMeta drops what is large and never read: managedFields and the copy of
+// the manifest that kubectl apply keeps in an annotation.
+func trimMeta(obj any) (any, error) {
+	if accessor, err := meta.Accessor(obj); err == nil {
+		accessor.SetManagedFields(nil)
+		delete(accessor.GetAnnotations(), v1.LastAppliedConfigAnnotation)
+	}
+	return obj, nil
+}
+
+// trimPod keeps what admission and the claims of a pod need.
+func trimPod(obj any) (any, error) {
+	pod, ok := obj.(*v1.Pod)
+	if !ok {
+		return obj, nil // a tombstone
+	}
+	trimmed := &v1.Pod{
+		ObjectMeta: trimmedMeta(&pod.ObjectMeta),
+		Spec:       v1.PodSpec{NodeName: pod.Spec.NodeName, SchedulingGates: pod.Spec.SchedulingGates},
+		Status:     v1.PodStatus{Phase: pod.Status.Phase},
+	}
+	for _, volume := range pod.Spec.Volumes {
+		if volume.PersistentVolumeClaim != nil || volume.Ephemeral != nil {
+			kept := v1.Volume{Name: volume.Name}
+			kept.PersistentVolumeClaim = volume.PersistentVolumeClaim
+			if volume.Ephemeral != nil {
+				kept.Ephemeral = &v1.EphemeralVolumeSource{}
+			}
+			trimmed.Spec.Volumes = append(trimmed.Spec.Volumes, kept)
+		}
+	}
+	return trimmed, nil
+}
+
+// trimNode keeps a node's name and labels: volumes look at nothing else.
+func trimNode(obj any) (any, error) {
+	node, ok := obj.(*v1.Node)
+	if !ok {
+		return obj, nil
+	}
+	trimmed := &v1.Node{ObjectMeta: trimmedMeta(&node.ObjectMeta)}
+	trimmed.Labels = node.Labels
+	return trimmed, nil
+}
+
+func trimmedMeta(m *metav1.ObjectMeta) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name:              m.Name,
+		Namespace:         m.Namespace,
+		UID:               m.UID,
+		ResourceVersion:   m.ResourceVersion,
+		CreationTimestamp: m.CreationTimestamp,
+		DeletionTimestamp: m.DeletionTimestamp,
+	}
+}

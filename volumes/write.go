@@ -1,0 +1,278 @@
+package volumes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/component-helpers/storage/volume"
+
+	"github.com/prebind/prebind/internal/ctxlog"
+	"github.com/prebind/prebind/internal/fault"
+)
+
+// fieldManager owns our fields in managedFields.
+const fieldManager = "prebind"
+
+// write sends every write of the plan, in parallel, and returns when all are
+// settled: one that fails does not cut off another half way, whose outcome
+// would then be unknown.
+func (p *Prebinder) write(ctx context.Context, r *Reservation) error {
+	read := reader{caches: p.caches, client: p.client}
+	node, err := read.node(ctx, r.node)
+	if err != nil {
+		return err
+	}
+	if node == nil { // the plan was made from a live read
+		if node, err = (&reader{client: p.client, live: true}).node(ctx, r.node); err != nil || node == nil {
+			return errors.Join(err, fault.New(fault.NodeNotFound, "node %s does not exist", r.node))
+		}
+	}
+	var group errgroup.Group
+	for _, i := range r.items {
+		switch i.kind {
+		case itemStatic:
+			group.Go(func() error { return p.claimVolume(ctx, i, node) })
+		case itemDynamic:
+			group.Go(func() error { return p.selectNode(ctx, i, node.Name) })
+		case itemNamed:
+		}
+	}
+	return group.Wait()
+}
+
+// claimVolume writes the claimRef of the item's volume: of another one, if
+// somebody else was faster.
+func (p *Prebinder) claimVolume(ctx context.Context, i *item, node *v1.Node) error {
+	tried := map[string]*v1.PersistentVolume{}
+	try := func() error {
+		bound, dirty, err := volume.GetBindVolumeToClaim(i.volume, i.claim)
+		if err != nil {
+			return fault.New(fault.Internal, "%s: volume %s: %w", describe(i.claim), i.volume.Name, err)
+		}
+		if dirty {
+			if bound, err = p.patchVolume(ctx, i.volume, bound); err != nil {
+				return err
+			}
+			ctxlog.From(ctx).Debug("wrote claimRef", zap.String("claim", i.claim.Namespace+"/"+i.claim.Name),
+				zap.String("volume", bound.Name), zap.String("resourceVersion", bound.ResourceVersion))
+		}
+		p.settle(i, bound)
+		return nil
+	}
+	reread := func() (bool, error) {
+		now, err := (&reader{client: p.client, live: true}).volume(ctx, i.volume.Name)
+		if err != nil {
+			return false, err
+		}
+		if now != nil && owns(i.claim, now) {
+			p.settle(i, now)
+			return true, nil
+		}
+		if now != nil {
+			good, err := volume.FindMatchingVolume(i.claim, []*v1.PersistentVolume{now}, node, nil, true, true)
+			if err == nil && good != nil {
+				i.volume = now
+				return false, nil
+			}
+		}
+		tried[i.volume.Name] = i.volume
+		return false, p.pickAnother(i, now, node, tried)
+	}
+	return p.persist(ctx, "patch", "persistentvolumes", i.volume.Name, try, reread)
+}
+
+// settle records that the API shows the item's volume as the claim's.
+func (p *Prebinder) settle(i *item, pv *v1.PersistentVolume) {
+	i.volume, i.held = pv, false // from here on the cache ends the reservation
+	p.reservations.wrote(pv, i.claim.UID, func(name string) *v1.PersistentVolume {
+		cached, err := p.caches.Volumes.Get(name)
+		if err != nil {
+			return nil
+		}
+		return cached
+	})
+}
+
+// pickAnother replaces the item's volume, which turned out to be taken, by
+// another one that fits. taken is the volume as it is now, or nil.
+func (p *Prebinder) pickAnother(i *item, taken *v1.PersistentVolume, node *v1.Node, tried map[string]*v1.PersistentVolume) error {
+	cause := "it was deleted"
+	if taken != nil {
+		cause = fmt.Sprintf("it is now %s, claimed by %s", taken.Status.Phase, claimedBy(taken))
+	}
+	p.unhold(i)
+	for {
+		candidates, err := p.candidates(i.claim, volume.GetPersistentVolumeClaimClass(i.claim))
+		if err != nil {
+			return err
+		}
+		next, err := volume.FindMatchingVolume(i.claim, candidates, node, tried, true, true)
+		if err != nil {
+			return fault.New(fault.NoVolume, "%s: node %s: %w", describe(i.claim), node.Name, err)
+		}
+		if next == nil {
+			return fault.New(fault.NoVolume, "%s: node %s: volume %s was chosen, but %s, and no other fits: %s",
+				describe(i.claim), node.Name, i.volume.Name, cause, reasonNoVolume)
+		}
+		if p.reservations.reserve([]Binding{{Claim: i.claim, Volume: next}}) {
+			i.volume, i.held = next, true
+			return nil
+		}
+		tried[next.Name] = next
+	}
+}
+
+// patchVolume writes the claimRef, and bound-by-controller if bound has it
+// new, on exactly the volume that was decided on.
+func (p *Prebinder) patchVolume(ctx context.Context, from, bound *v1.PersistentVolume) (*v1.PersistentVolume, error) {
+	patch := map[string]any{"spec": map[string]any{"claimRef": bound.Spec.ClaimRef}}
+	meta := map[string]any{"resourceVersion": from.ResourceVersion, "uid": from.UID}
+	if _, had := from.Annotations[volume.AnnBoundByController]; !had {
+		if value, has := bound.Annotations[volume.AnnBoundByController]; has {
+			meta["annotations"] = map[string]string{volume.AnnBoundByController: value}
+		}
+	}
+	patch["metadata"] = meta
+	data, err := json.Marshal(patch)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the patch of volume %s: %w", from.Name, err)
+	}
+	return p.client.CoreV1().PersistentVolumes().Patch(ctx, from.Name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: fieldManager})
+}
+
+// selectNode writes the claim's selected-node, unless it has one.
+func (p *Prebinder) selectNode(ctx context.Context, i *item, node string) error {
+	name := i.claim.Namespace + "/" + i.claim.Name
+	try := func() error {
+		if i.claim.Annotations[volume.AnnSelectedNode] == node {
+			return nil
+		}
+		claim, err := p.patchSelectedNode(ctx, i.claim, node)
+		if err != nil {
+			return err
+		}
+		i.claim = claim
+		ctxlog.From(ctx).Debug("wrote selected-node", zap.String("claim", name),
+			zap.String("node", node), zap.String("resourceVersion", claim.ResourceVersion))
+		return nil
+	}
+	reread := func() (bool, error) {
+		now, err := (&reader{client: p.client, live: true}).claim(ctx, i.claim.Namespace, i.claim.Name)
+		if err != nil {
+			return false, err
+		}
+		if problem := sameClaim(i.claim, now); problem != nil {
+			return false, problem
+		}
+		selected, asked := now.Annotations[volume.AnnSelectedNode]
+		if asked && selected != node && now.Spec.VolumeName == "" {
+			return false, selectedNodeConflict(now, selected, node)
+		}
+		i.claim = now
+		// Bound by somebody in the meantime: the wait will look at it.
+		return now.Spec.VolumeName != "" || asked, nil
+	}
+	return p.persist(ctx, "patch", "persistentvolumeclaims", name, try, reread)
+}
+
+func (p *Prebinder) patchSelectedNode(ctx context.Context, claim *v1.PersistentVolumeClaim, node string) (*v1.PersistentVolumeClaim, error) {
+	data, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"resourceVersion": claim.ResourceVersion,
+		"uid":             claim.UID,
+		"annotations":     map[string]string{volume.AnnSelectedNode: node},
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("encoding the patch of claim %s/%s: %w", claim.Namespace, claim.Name, err)
+	}
+	return p.client.CoreV1().PersistentVolumeClaims(claim.Namespace).Patch(ctx, claim.Name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: fieldManager})
+}
+
+// sameClaim tells what keeps the claim as it is now from being the one that
+// was decided on.
+func sameClaim(decided, now *v1.PersistentVolumeClaim) *fault.Error {
+	switch {
+	case now == nil:
+		return fault.New(fault.ClaimNotFound, "%s: it was deleted", describe(decided))
+	case now.UID != decided.UID:
+		return fault.New(fault.ClaimReplaced, "%s: it was deleted and made anew (uid %s, was %s)", describe(decided), now.UID, decided.UID)
+	}
+	return alive(now)
+}
+
+// persist brings one write to an end: try sends it; after an answer that
+// leaves the outcome open, or says that the object has changed, reread looks
+// at the object as it is now and tells whether nothing is left to do.
+// Anything else is final.
+func (p *Prebinder) persist(ctx context.Context, verb, resource, name string, try func() error, reread func() (settled bool, err error)) error {
+	backoff := wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 8, Cap: 2 * time.Second}
+	for attempt := 0; ; attempt++ {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		err := try()
+		if err == nil {
+			return nil
+		}
+		if final(err) {
+			return asFault(err, verb, resource, name)
+		}
+		if backoff.Steps == 0 {
+			return asFault(err, verb, resource, name)
+		}
+		// The first conflict is settled at once: a lagging cache is its
+		// usual cause.
+		if pause := backoff.Step(); attempt > 0 || !apierrors.IsConflict(err) {
+			if !sleep(ctx, pause) {
+				return context.Cause(ctx)
+			}
+		}
+		settled, err := reread()
+		if settled {
+			return nil
+		}
+		if err != nil && final(err) {
+			return asFault(err, verb, resource, name)
+		}
+	}
+}
+
+// final tells whether an error of a write can not be mended by looking again.
+func final(err error) bool {
+	if e, ok := errors.AsType[*fault.Error](err); ok {
+		return e.Code != fault.APIError || final(errors.Unwrap(e))
+	}
+	if status, ok := errors.AsType[*apierrors.StatusError](err); ok {
+		code := status.Status().Code
+		return code < 500 && code != 409 && code != 404 && code != 429 && code != 408
+	}
+	return false // no answer at all: refused, cut, timed out
+}
+
+func asFault(err error, verb, resource, name string) error {
+	if _, ok := errors.AsType[*fault.Error](err); ok {
+		return err
+	}
+	return apiFault(err, verb, resource, name)
+}
+
+// sleep waits for d, and tells whether ctx was still there at its end.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
