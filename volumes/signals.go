@@ -28,7 +28,7 @@ type waiter struct {
 }
 
 // Keys of what can be waited for.
-func podKey(pod *v1.Pod) string { return "pod/" + pod.Namespace + "/" + pod.Name }
+func podKey(pod *v1.Pod) string  { return "pod/" + pod.Namespace + "/" + pod.Name }
 func nodeKey(name string) string { return "node/" + name }
 func claimKey(claim *v1.PersistentVolumeClaim) string {
 	return "claim/" + claim.Namespace + "/" + claim.Name

@@ -107,9 +107,9 @@ func (w *boundWait) look(ctx context.Context, verify bool) ([]pending, error) {
 	return waiting, nil
 }
 
-// lookPod ends the wait when the pod is gone, replaced or being deleted. A
-// pod also leaves the cache when somebody assigns it; the bind stage is left
-// to judge that.
+// lookPod ends the wait when the pod is gone, replaced, being deleted or on
+// another node. A pod also leaves the cache when somebody assigns it to this
+// one; that is left for the bind stage to confirm.
 func (w *boundWait) lookPod(ctx context.Context, verify bool) error {
 	gone := w.watch.takeGone(podKey(w.pod))
 	pod, err := w.p.caches.Pods.Pods(w.pod.Namespace).Get(w.pod.Name)
@@ -130,6 +130,8 @@ func (w *boundWait) lookPod(ctx context.Context, verify bool) error {
 		return fault.New(fault.PodReplaced, "pod %s/%s: it was deleted and made anew (uid %s, was %s)", pod.Namespace, pod.Name, pod.UID, w.pod.UID)
 	case pod.DeletionTimestamp != nil:
 		return fault.New(fault.PodTerminating, "pod %s/%s: it is being deleted", pod.Namespace, pod.Name)
+	case pod.Spec.NodeName != "" && pod.Spec.NodeName != w.node:
+		return fault.New(fault.PodAssigned, "pod %s/%s: somebody has assigned it to node %s meanwhile", pod.Namespace, pod.Name, pod.Spec.NodeName)
 	}
 	return nil
 }
