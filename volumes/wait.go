@@ -279,11 +279,14 @@ func (w *boundWait) ended(ctx context.Context, waiting []pending) error {
 	}
 	lookup, cancel := context.WithTimeout(context.WithoutCancel(ctx), eventTimeout)
 	defer cancel()
+	explain := fault.CodeOf(cause) == fault.BindTimeout // not for all calls at once, at a shutdown
 	texts := make([]string, 0, len(waiting))
 	for _, p := range waiting {
 		text := fmt.Sprintf("%s waits for %s", describe(p.item.claim), p.what)
-		if event := w.p.lastEvent(lookup, p.item.claim, false); event != "" {
-			text += " (last event: " + event + ")"
+		if explain {
+			if event := w.p.lastEvent(lookup, p.item.claim, false); event != "" {
+				text += " (last event: " + event + ")"
+			}
 		}
 		texts = append(texts, text)
 	}

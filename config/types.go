@@ -1,0 +1,139 @@
+package config
+
+// The version and kind that a configuration file must name.
+const (
+	APIVersion = "prebind.dev/v1alpha1"
+	Kind       = "PrebindConfiguration"
+)
+
+// PrebindConfiguration is the whole configuration of `prebind serve`.
+type PrebindConfiguration struct {
+	// APIVersion is "prebind.dev/v1alpha1". Required, unless the whole file is
+	// empty.
+	APIVersion string `json:"apiVersion"`
+	// Kind is "PrebindConfiguration". Required, unless the whole file is empty.
+	Kind string `json:"kind"`
+
+	// Server says where prebind listens.
+	Server Server `json:"server"`
+	// ClientConnection says how prebind reaches the API server.
+	ClientConnection ClientConnection `json:"clientConnection"`
+	// Volumes tunes how claims are bound.
+	Volumes Volumes `json:"volumes"`
+	// Plugins picks and orders the plugins of the binding cycle.
+	Plugins Plugins `json:"plugins"`
+	// Logging says what is logged, and how.
+	Logging Logging `json:"logging"`
+}
+
+// Server holds the two listeners. An address is host:port, the host an IP
+// address (IPv6 in brackets), "localhost" or a DNS name. Port 0 takes a free
+// port, which the log names. The two addresses must differ unless their port
+// is 0. Empty is a mistake.
+type Server struct {
+	// Address serves the extender verbs, POST /v1/bind, as plain HTTP. It must
+	// be on loopback: whoever reaches it can bind pods, and this version has no
+	// TLS. Default "127.0.0.1:8888".
+	Address string `json:"address"`
+	// OpsAddress serves GET /livez, /readyz and /metrics. An empty host
+	// (":8889") means all interfaces. Default "127.0.0.1:8889".
+	OpsAddress string `json:"opsAddress"`
+}
+
+// ClientConnection is the connection to the API server.
+type ClientConnection struct {
+	// Kubeconfig is the path of a kubeconfig file; the flag --kubeconfig goes
+	// before it. Empty means in-cluster if prebind runs in a pod, else the
+	// user's default: $KUBECONFIG, then ~/.kube/config. Default "".
+	Kubeconfig string `json:"kubeconfig"`
+	// QPS is the sustained rate of requests to the API server, in requests a
+	// second, for all bind calls together; requests above it wait. More than
+	// 0. Default 500.
+	QPS float32 `json:"qps"`
+	// Burst is how many requests may exceed QPS for a moment. At least 1.
+	// Default 1000.
+	Burst int `json:"burst"`
+}
+
+// Volumes tunes the plugin VolumeBinding.
+type Volumes struct {
+	// BindTimeout is how long one bind call may take, mostly waiting for
+	// provisioners; after it the scheduler is answered an error and tries the
+	// pod again. Keep it below the httpTimeout of the scheduler's extender
+	// entry. A Go duration such as "90s" or "10m", at least 1s. Default "10m".
+	BindTimeout Duration `json:"bindTimeout"`
+	// StaticCompletion says who finishes the claim's side once prebind has
+	// written a volume's claimRef. Default "Controller", in this version the
+	// only choice.
+	StaticCompletion StaticCompletion `json:"staticCompletion"`
+}
+
+// StaticCompletion says who completes a static binding.
+type StaticCompletion string
+
+const (
+	// StaticCompletionController leaves the claim to the PV controller.
+	StaticCompletionController StaticCompletion = "Controller"
+	// StaticCompletionDirect lets prebind write the claim as well. Not
+	// supported yet.
+	StaticCompletionDirect StaticCompletion = "Direct"
+)
+
+// Names of the built-in plugins that validation knows about.
+const (
+	// PluginVolumeBinding reserves, writes and awaits the pod's volumes.
+	PluginVolumeBinding = "VolumeBinding"
+	// PluginDefaultBinder posts the Binding.
+	PluginDefaultBinder = "DefaultBinder"
+)
+
+// Plugins lists, for each stage of the binding cycle, the names of the plugins
+// to run, in this order; unreserve runs the reserve plugins in reverse. A
+// stage that is absent has its default; an empty list means no plugin.
+type Plugins struct {
+	// Permit may refuse a pod before anything is reserved. Default [].
+	Permit []string `json:"permit"`
+	// Reserve holds what the pod needs, in memory. Must contain VolumeBinding:
+	// without it pods would be bound with unbound claims. Default
+	// [VolumeBinding].
+	Reserve []string `json:"reserve"`
+	// PreBind writes and awaits what was reserved. Must contain VolumeBinding,
+	// for the same reason. Default [VolumeBinding].
+	PreBind []string `json:"preBind"`
+	// Bind posts the Binding; the first plugin that does not skip ends the
+	// stage. Not empty. Default [DefaultBinder].
+	Bind []string `json:"bind"`
+	// PostBind is told of the success. Default [].
+	PostBind []string `json:"postBind"`
+}
+
+// Logging says what is logged to standard error, and how.
+type Logging struct {
+	// Level is the lowest level that is logged: "debug" (adds every write to
+	// the API server and client-go's own lines up to verbosity 4), "info",
+	// "warn" or "error". Default "info".
+	Level LogLevel `json:"level"`
+	// Format is "json", one object a line, or "console", for people. Default
+	// "json".
+	Format LogFormat `json:"format"`
+}
+
+// LogLevel is the lowest level that is logged.
+type LogLevel string
+
+// The levels, most talkative first.
+const (
+	LogLevelDebug LogLevel = "debug"
+	LogLevelInfo  LogLevel = "info"
+	LogLevelWarn  LogLevel = "warn"
+	LogLevelError LogLevel = "error"
+)
+
+// LogFormat is the shape of a log line.
+type LogFormat string
+
+// The formats.
+const (
+	LogFormatJSON    LogFormat = "json"
+	LogFormatConsole LogFormat = "console"
+)

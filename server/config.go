@@ -1,0 +1,112 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/prebind/prebind/binder"
+)
+
+// Binder does the work behind POST /v1/bind.
+type Binder interface {
+	// Bind returns nil only after the API server confirmed that the pod is on
+	// the node. The text of its error goes to the scheduler. ctx ends when the
+	// caller hangs up. Bind writes the one log line of the call. It is called
+	// in parallel, also with missing or malformed arguments, which it refuses.
+	Bind(ctx context.Context, req binder.Request) error
+}
+
+// Check is one named condition of readiness.
+type Check struct {
+	// Name is what /readyz?verbose lists, such as "cache-pods".
+	Name string
+	// Check returns why the process is not ready, or nil. It is called on each
+	// GET /readyz and before each verb, in parallel: it must be quick and
+	// do no I/O.
+	Check func() error
+}
+
+// Defaults of Config.
+const (
+	DefaultMaxBindBytes = 64 << 10
+	DefaultBodyTimeout  = 10 * time.Second
+	DefaultDrainTimeout = 25 * time.Second
+)
+
+// Limits that nobody needs to tune.
+const (
+	// readHeaderTimeout bounds how long a client may take to send a header.
+	readHeaderTimeout = 10 * time.Second
+	// idleTimeout is above the 90 s after which kube-scheduler closes an idle
+	// connection: the side that sends must close first, or a call is lost
+	// that it believes to be on a live connection.
+	idleTimeout = 120 * time.Second
+	// maxHeaderBytes is far above the few hundred bytes of a real header.
+	maxHeaderBytes = 32 << 10
+)
+
+// Config is what New needs.
+type Config struct {
+	// Address is where the verbs are served, host:port. Port 0 takes a free
+	// one, see Server.Addr. Required.
+	Address string
+	// OpsAddress is where health and metrics are served. Required.
+	OpsAddress string
+
+	// Binder answers POST /v1/bind. Required.
+	Binder Binder
+	// Checks must all pass before verbs are served. While one fails /readyz is
+	// 503 and verbs answer NotReady. May be empty.
+	Checks []Check
+	// Drain is called once, when Run begins to stop and new calls are refused
+	// already. It must make the calls that still run in Binder end soon. May be
+	// nil.
+	Drain func()
+
+	// Logger gets starts, stops, bad requests and panics. Nil logs nothing.
+	Logger *zap.Logger
+	// Registry is what /metrics shows, and where the server registers its own
+	// metrics. Nil makes a new one.
+	Registry *prometheus.Registry
+
+	// MaxBindBytes limits the body of POST /v1/bind. 0 means
+	// DefaultMaxBindBytes.
+	MaxBindBytes int64
+	// BodyTimeout limits how long a body may take to arrive. It does not limit
+	// the call itself. 0 means DefaultBodyTimeout.
+	BodyTimeout time.Duration
+	// DrainTimeout is how long Run waits for running calls when it stops;
+	// connections that are open after it are cut. 0 means DefaultDrainTimeout,
+	// which is under the 30 s that a pod gets before it is killed.
+	DrainTimeout time.Duration
+}
+
+// withDefaults returns the configuration with its defaults filled in.
+func (c Config) withDefaults() (Config, error) {
+	if c.Binder == nil {
+		return c, errors.New("server.Config.Binder is missing")
+	}
+	if c.Drain == nil {
+		c.Drain = func() {}
+	}
+	if c.Logger == nil {
+		c.Logger = zap.NewNop()
+	}
+	if c.Registry == nil {
+		c.Registry = prometheus.NewRegistry()
+	}
+	if c.MaxBindBytes == 0 {
+		c.MaxBindBytes = DefaultMaxBindBytes
+	}
+	if c.BodyTimeout == 0 {
+		c.BodyTimeout = DefaultBodyTimeout
+	}
+	if c.DrainTimeout == 0 {
+		c.DrainTimeout = DefaultDrainTimeout
+	}
+	return c, nil
+}

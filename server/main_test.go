@@ -1,0 +1,123 @@
+package server_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+	extenderv1 "k8s.io/kube-scheduler/extender/v1"
+
+	"github.com/prebind/prebind/binder"
+	"github.com/prebind/prebind/internal/fault"
+	"github.com/prebind/prebind/server"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// bindFunc is a Binder of one function.
+type bindFunc func(ctx context.Context, req binder.Request) error
+
+func (f bindFunc) Bind(ctx context.Context, req binder.Request) error { return f(ctx, req) }
+
+// strictBinder binds whatever is complete, and refuses the rest like the real
+// one.
+func strictBinder(_ context.Context, req binder.Request) error {
+	if req.Namespace == "" || req.Name == "" || req.UID == "" || req.Node == "" {
+		return fault.New(fault.InvalidRequest, "an argument is missing")
+	}
+	return nil
+}
+
+// instance is a running server.
+type instance struct {
+	url, opsURL string
+	client      *http.Client
+	logs        *observer.ObservedLogs
+	stop        context.CancelFunc
+	stopped     chan error // gets Run's result
+}
+
+// start runs a server on free ports until the test ends.
+func start(t testing.TB, cfg server.Config) *instance {
+	t.Helper()
+	core, logs := observer.New(zap.DebugLevel)
+	cfg.Address, cfg.OpsAddress, cfg.Logger = "127.0.0.1:0", "127.0.0.1:0", zap.New(core)
+	srv, err := server.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	transport := &http.Transport{}
+	i := &instance{
+		url: "http://" + srv.Addr().String(), opsURL: "http://" + srv.OpsAddr().String(),
+		client: &http.Client{Transport: transport}, logs: logs, stop: stop, stopped: make(chan error, 1),
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		i.stopped <- srv.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		stop()
+		transport.CloseIdleConnections()
+		<-done
+	})
+	return i
+}
+
+// do sends a request and returns the answer with its whole body.
+func (i *instance) do(t testing.TB, method, url, body string, header http.Header) (*http.Response, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, values := range header {
+		req.Header[key] = values
+	}
+	resp, err := i.client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp, string(text)
+}
+
+// bind posts a body to /v1/bind and returns the result's Error. Anything but
+// 200 with a complete result fails the test.
+func (i *instance) bind(t testing.TB, body string) string {
+	t.Helper()
+	resp, text := i.do(t, http.MethodPost, i.url+"/v1/bind", body, nil)
+	return resultOf(t, resp, text)
+}
+
+func resultOf(t testing.TB, resp *http.Response, text string) string {
+	t.Helper()
+	if resp.StatusCode != http.StatusOK {
+		t.Fatalf("status %d, body %s", resp.StatusCode, text)
+	}
+	if got := resp.Header.Get("Content-Type"); got != "application/json" {
+		t.Errorf("Content-Type = %q", got)
+	}
+	var result *extenderv1.ExtenderBindingResult
+	decoder := json.NewDecoder(bytes.NewReader([]byte(text)))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&result); err != nil || result == nil || decoder.More() || !strings.Contains(text, `"Error"`) {
+		t.Fatalf("200 with %q, which is no ExtenderBindingResult (%v)", text, err)
+	}
+	return result.Error
+}
+
+// validBody is a complete ExtenderBindingArgs.
+const validBody = `{"PodName":"db-0","PodNamespace":"shop","PodUID":"u-1","Node":"node-7"}`
