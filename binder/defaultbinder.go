@@ -19,7 +19,7 @@ const DefaultBinderName = "DefaultBinder"
 // postTimeout bounds one POST of a Binding, and the look at its outcome. Both
 // go on when the caller has hung up: a Binding that has been sent must not be
 // left with its outcome unknown.
-const postTimeout = 30 * time.Second
+const postTimeout = 10 * time.Second
 
 // defaultBinder posts the pod's Binding. The UID goes with it, so the API
 // server refuses a pod of the same name that was made in the meantime.

@@ -26,6 +26,7 @@ func planNode() testkit.NodeBuilder {
 // planCase is one pod on the node. Plan lines look like "static data-0 -> pv-1".
 type planCase struct {
 	claims  []claimFacts
+	node    *testkit.NodeBuilder // nil: planNode()
 	csiNode *storagev1.CSINode
 	want    []string // the plan; nil with an error
 	wantErr string   // the whole text
@@ -68,7 +69,11 @@ func (f claimFacts) capacity(driver *storagev1.CSIDriver, capacities ...testkit.
 }
 
 func (c planCase) facts() *volumes.Facts {
-	facts := &volumes.Facts{Pod: testkit.Pod("db-0").Pod, Node: planNode().Node, CSINode: c.csiNode}
+	node := planNode()
+	if c.node != nil {
+		node = *c.node
+	}
+	facts := &volumes.Facts{Pod: testkit.Pod("db-0").Pod, Node: node.Node, CSINode: c.csiNode}
 	for _, claim := range c.claims {
 		facts.Claims = append(facts.Claims, claim.ClaimFacts)
 	}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/prebind/prebind/config"
+	"github.com/prebind/prebind/internal/version"
+)
+
+// newClient returns a client for the API server. Nothing is sent to it yet.
+func newClient(flag string, connection config.ClientConnection) (kubernetes.Interface, error) {
+	cfg, err := restConfig(flag, connection.Kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	cfg.QPS, cfg.Burst = connection.QPS, connection.Burst
+	cfg.UserAgent = "prebind/" + version.Get().Version
+	// Everything that prebind reads is a built-in type, for which protobuf is
+	// several times cheaper than JSON; what has no protobuf still comes as JSON.
+	cfg.ContentType = runtime.ContentTypeProtobuf
+	cfg.AcceptContentTypes = strings.Join([]string{runtime.ContentTypeProtobuf, runtime.ContentTypeJSON}, ",")
+	client, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("making the client of the API server: %w", err)
+	}
+	return client, nil
+}
+
+// restConfig finds the API server: flag, then file from the configuration,
+// then the pod's service account, then what kubectl would use.
+func restConfig(flag, file string) (*rest.Config, error) {
+	switch {
+	case flag != "":
+		return fromFile("--kubeconfig", flag)
+	case file != "":
+		return fromFile("clientConnection.kubeconfig", file)
+	}
+	cfg, err := rest.InClusterConfig()
+	if err == nil {
+		return cfg, nil
+	}
+	if !errors.Is(err, rest.ErrNotInCluster) {
+		return nil, fmt.Errorf("using the pod's service account: %w", err)
+	}
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	cfg, err = clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("no --kubeconfig, no clientConnection.kubeconfig, not inside a cluster; using the default kubeconfig (%s): %w",
+			strings.Join(rules.Precedence, ", "), err)
+	}
+	return cfg, nil
+}
+
+// fromFile loads one file; source says who named it.
+func fromFile(source, path string) (*rest.Config, error) {
+	cfg, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		return nil, fmt.Errorf("loading the kubeconfig %s (%s): %w", path, source, err)
+	}
+	return cfg, nil
+}

@@ -1,0 +1,9 @@
+// Command prebind is a kube-scheduler extender that binds volumes and then the
+// pod.
+//
+//	prebind serve --config FILE [--kubeconfig FILE]
+//	prebind version [-o json|yaml]
+//
+// Exit codes: 0 for an orderly stop (SIGTERM, SIGINT), 1 for a failure at run
+// time, 2 for bad use or a bad configuration.
+package main

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/prebind/prebind/binder"
+	"github.com/prebind/prebind/config"
+	"github.com/prebind/prebind/server"
+	"github.com/prebind/prebind/volumes"
+)
+
+// engine is all that works behind the server.
+type engine struct {
+	binder server.Binder
+	// checks has one entry per cache.
+	checks []server.Check
+	// run fills the caches and keeps them so until ctx is done and everything
+	// it started has ended. It returns early only with an error.
+	run func(ctx context.Context) error
+	// shutdown makes running and new bind calls end at once.
+	shutdown func()
+}
+
+// pluginRegistry is where a plugin of one's own is added.
+func pluginRegistry() binder.Registry { return binder.NewRegistry() }
+
+// knownPlugins tells the configuration which names exist. Whether a plugin has
+// the stage that names it is seen when the binder is built.
+func knownPlugins() *config.Plugins {
+	names := pluginRegistry().Names()
+	return &config.Plugins{Permit: names, Reserve: names, PreBind: names, Bind: names, PostBind: names}
+}
+
+// newBinder wires volumes and binder. Nothing is asked of the API server
+// before run. The error is about the configuration.
+func newBinder(cfg *config.PrebindConfiguration, client kubernetes.Interface, logger *zap.Logger, registry prometheus.Registerer) (*engine, error) {
+	caches, err := volumes.NewCaches(client)
+	if err != nil {
+		return nil, err
+	}
+	prebinder, err := volumes.New(volumes.Config{Client: client, Caches: caches})
+	if err != nil {
+		return nil, err
+	}
+	reservations := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "prebind_volume_reservations",
+		Help: "Volumes promised to claims and not yet seen claimed; 0 at rest.",
+	}, func() float64 { return float64(prebinder.Reserved()) })
+	if err := registry.Register(reservations); err != nil {
+		return nil, fmt.Errorf("registering the metric of reservations: %w", err)
+	}
+	b, err := binder.New(binder.Config{
+		Client:   client,
+		Caches:   caches,
+		Volumes:  prebinder,
+		Logger:   logger.Named("binder"),
+		Metrics:  registry,
+		Registry: pluginRegistry(),
+		Plugins: map[binder.Stage][]string{
+			binder.Permit:   cfg.Plugins.Permit,
+			binder.Reserve:  cfg.Plugins.Reserve,
+			binder.PreBind:  cfg.Plugins.PreBind,
+			binder.Bind:     cfg.Plugins.Bind,
+			binder.PostBind: cfg.Plugins.PostBind,
+		},
+		BindTimeout: cfg.Volumes.BindTimeout.Duration,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &engine{
+		binder:   b,
+		checks:   cacheChecks(caches.Synced()),
+		run:      func(ctx context.Context) error { return runCaches(ctx, caches, logger) },
+		shutdown: b.Shutdown,
+	}, nil
+}
+
+// cacheChecks makes one check of each cache, in the order of their names.
+func cacheChecks(synced map[string]func() bool) []server.Check {
+	var checks []server.Check
+	for _, name := range slices.Sorted(maps.Keys(synced)) {
+		checks = append(checks, server.Check{Name: "cache-" + name, Check: func() error {
+			if !synced[name]() {
+				return errors.New("not synced yet")
+			}
+			return nil
+		}})
+	}
+	return checks
+}
+
+// runCaches is engine.run.
+func runCaches(ctx context.Context, caches *volumes.Caches, logger *zap.Logger) error {
+	caches.Start(ctx)
+	defer caches.Wait()
+	var synced []cache.InformerSynced
+	for _, s := range caches.Synced() {
+		synced = append(synced, s)
+	}
+	if cache.WaitForCacheSync(ctx.Done(), synced...) {
+		logger.Info("ready, all caches are synced")
+	}
+	<-ctx.Done()
+	return nil
+}

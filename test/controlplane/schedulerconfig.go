@@ -1,0 +1,121 @@
+package controlplane
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/prebind/prebind/test/programs"
+)
+
+// Mode is how prebind is registered with the scheduler.
+type Mode string
+
+const (
+	// ModeNone is kube-scheduler as it comes: no extender, volumes bound by its
+	// own plugin.
+	ModeNone Mode = ""
+	// ModeStock leaves the profile as it is and adds the bind extender: the
+	// scheduler's plugin has bound the volumes when prebind is called.
+	ModeStock Mode = "stock"
+	// ModeBind disables the scheduler's VolumeBinding plugin at reserve and
+	// preBind and adds the bind extender: examples/scheduler-config.yaml.
+	ModeBind Mode = "bind"
+)
+
+// SchedulerOptions say how kube-scheduler is configured.
+type SchedulerOptions struct {
+	Mode Mode
+	// URL is where the extender serves, without "/v1". Required but in ModeNone.
+	URL string
+	// HTTPTimeout ends a bind call. Zero: 11 minutes, as in the example.
+	HTTPTimeout time.Duration
+	// PodInitialBackoffSeconds and PodMaxBackoffSeconds are the pauses before a
+	// pod that failed is tried again. Zero: the defaults, 1 and 10.
+	PodInitialBackoffSeconds, PodMaxBackoffSeconds int64
+
+	kubeconfig    string
+	schedulerName string
+}
+
+// config returns examples/scheduler-config.yaml, changed as o says: what users
+// are told to apply is what the tests run.
+func (o SchedulerOptions) config() ([]byte, error) {
+	root, err := programs.Root()
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(root, "examples", "scheduler-config.yaml")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the scheduler's configuration: %w", err)
+	}
+	var config map[string]any
+	if err := yaml.Unmarshal(text, &config); err != nil {
+		return nil, fmt.Errorf("reading the scheduler's configuration %s: %w", path, err)
+	}
+	if err := o.apply(config); err != nil {
+		return nil, fmt.Errorf("changing the scheduler's configuration %s: %w", path, err)
+	}
+	return yaml.Marshal(config)
+}
+
+func (o SchedulerOptions) apply(config map[string]any) error {
+	set := func(value any, path ...string) error { return unstructured.SetNestedField(config, value, path...) }
+	if err := set(o.kubeconfig, "clientConnection", "kubeconfig"); err != nil {
+		return err
+	}
+	if err := set(false, "leaderElection", "leaderElect"); err != nil {
+		return err
+	}
+	if o.PodInitialBackoffSeconds != 0 {
+		config["podInitialBackoffSeconds"] = o.PodInitialBackoffSeconds
+	}
+	if o.PodMaxBackoffSeconds != 0 {
+		config["podMaxBackoffSeconds"] = o.PodMaxBackoffSeconds
+	}
+	profile, err := only(config, "profiles")
+	if err != nil {
+		return err
+	}
+	profile["schedulerName"] = o.schedulerName
+	extender, err := only(config, "extenders")
+	if err != nil {
+		return err
+	}
+	extender["urlPrefix"] = o.URL + "/v1"
+	if o.HTTPTimeout != 0 {
+		extender["httpTimeout"] = o.HTTPTimeout.String()
+	}
+	switch o.Mode {
+	case ModeBind:
+	case ModeStock:
+		delete(profile, "plugins")
+	case ModeNone:
+		delete(profile, "plugins")
+		delete(config, "extenders")
+	default:
+		return fmt.Errorf("unknown mode %q", o.Mode)
+	}
+	if o.Mode != ModeNone && o.URL == "" {
+		return fmt.Errorf("mode %s needs the extender's URL", o.Mode)
+	}
+	return nil
+}
+
+// only returns the one element of a list of objects.
+func only(config map[string]any, key string) (map[string]any, error) {
+	list, _ := config[key].([]any)
+	if len(list) != 1 {
+		return nil, fmt.Errorf("%s must have one element, it has %d", key, len(list))
+	}
+	object, ok := list[0].(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("%s[0] is no object", key)
+	}
+	return object, nil
+}

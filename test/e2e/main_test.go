@@ -1,0 +1,91 @@
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prebind/prebind/test/controlplane"
+)
+
+// shared is the control plane of the package, up from TestMain on.
+var shared *world
+
+type world struct {
+	cp      *controlplane.ControlPlane
+	prebind *controlplane.Prebind
+}
+
+func TestMain(m *testing.M) {
+	code, err := runTests(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func runTests(m *testing.M) (code int, err error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	cp, err := controlplane.Start(ctx, controlplane.Options{Out: os.Stderr})
+	if err != nil {
+		return 1, err
+	}
+	defer func() {
+		if stopErr := cp.Stop(); err == nil {
+			err = stopErr
+		}
+	}()
+	shared = &world{cp: cp}
+	// The program under test runs with the race detector on.
+	if shared.prebind, err = cp.StartPrebind(ctx, controlplane.PrebindOptions{Race: true}); err != nil {
+		return 1, err
+	}
+	stop, err := shared.startHelpers(ctx)
+	if err != nil {
+		return 1, err
+	}
+	defer stop()
+	return m.Run(), nil
+}
+
+// startPrebind starts another prebind, with a bindTimeout of its own.
+func (w *world) startPrebind(t *testing.T, name string, timeout time.Duration) *controlplane.Prebind {
+	t.Helper()
+	p, err := w.cp.StartPrebind(t.Context(), controlplane.PrebindOptions{Name: name, BindTimeout: timeout, Race: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+// freezeControllers halts the controller manager, so that nothing finishes a
+// binding, until the function returned is called, or the test ends.
+func (w *world) freezeControllers(t *testing.T) (thaw func()) {
+	t.Helper()
+	if w.cp.Existing() {
+		t.Skip(controlplane.ErrExistingCluster)
+	}
+	if err := w.cp.ControllerManager().Freeze(); err != nil {
+		t.Fatal(err)
+	}
+	thaw = sync.OnceFunc(func() {
+		if err := w.cp.ControllerManager().Thaw(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(thaw)
+	return thaw
+}
+
+// tail is the end of prebind's log, for a test that has failed.
+func (w *world) tail() string { return w.prebind.Tail(20) }
