@@ -5,7 +5,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-helpers/storage/volume"
@@ -140,9 +139,6 @@ func TestS27_ReleasedVolumeOfADeletedClaim(t *testing.T) {
 
 func TestMatching(t *testing.T) {
 	block := v1.PersistentVolumeBlock
-	size := func(quantity string) func(*v1.PersistentVolume) {
-		return func(pv *v1.PersistentVolume) { pv.Spec.Capacity[v1.ResourceStorage] = resource.MustParse(quantity) }
-	}
 	modes := func(modes ...v1.PersistentVolumeAccessMode) func(*v1.PersistentVolume) {
 		return func(pv *v1.PersistentVolume) { pv.Spec.AccessModes = modes }
 	}
@@ -160,8 +156,8 @@ func TestMatching(t *testing.T) {
 		"S31 fewer modes than asked for do not":       {pvs{"rwo": modes(v1.ReadWriteOnce)}, wants(v1.ReadWriteOnce, v1.ReadOnlyMany), ""},
 		"S32 a Block claim takes only a Block volume": {pvs{"file": nil, "block": func(pv *v1.PersistentVolume) { pv.Spec.VolumeMode = &block }}, func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeMode = &block }, "block"},
 		"S32 no Block volume, no match":               {pvs{"file": nil}, func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeMode = &block }, ""},
-		"the smallest that fits is taken":             {pvs{"large": size("10Gi"), "small": size("2Gi"), "tiny": size("1Mi")}, nil, "small"},
-		"an odd quantity is compared by value":        {pvs{"exact": size("1073741824")}, nil, "exact"},
+		"the smallest that fits is taken":             {pvs{"large": capacity("10Gi"), "small": capacity("2Gi"), "tiny": capacity("1Mi")}, nil, "small"},
+		"an odd quantity is compared by value":        {pvs{"exact": capacity("1073741824")}, nil, "exact"},
 		"a selector must match the volume's labels": {pvs{"plain": nil, "gold": func(pv *v1.PersistentVolume) { pv.Labels = map[string]string{"tier": "gold"} }}, func(c *v1.PersistentVolumeClaim) {
 			c.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "gold"}}
 		}, "gold"},
@@ -248,7 +244,7 @@ func TestS37_EphemeralClaims(t *testing.T) {
 func TestS50_NodeWithoutTheDriver(t *testing.T) {
 	f := newFixture(t)
 	node := f.node("a", nil) // no CSINode
-	class := f.class(newClass("csi", shared.provisioner(), storagev1.VolumeBindingWaitForFirstConsumer, failing(1000, "no topology key found")))
+	class := f.class(newClass("csi", shared.disks.Name(), storagev1.VolumeBindingWaitForFirstConsumer, failing(1000, "no topology key found")))
 	f.claim(newClaim("data", class))
 	pod := f.pod(newPod("web", nobody, "data"))
 	f.refused(pod, node, "ProvisioningFailed", "claim "+f.ns+"/data", "no topology key found")
@@ -258,16 +254,16 @@ func TestS53_ClassIsMissing(t *testing.T) {
 	f := newFixture(t)
 	node := f.node("a", nil)
 	class := newLocalClass("late")
-	pv := f.volume(newVolume("a", f.name("late"), node))
 	f.claim(newClaim("data", f.name("late")))
 	pod := f.pod(newPod("web", nobody, "data"))
 	f.refused(pod, node, "ClaimUnbound", f.name("late"), "not found")
-	f.free(pv)
+	f.untouched("data")
 	f.class(class)
+	f.volume(newVolume("a", class.Name, node))
 	f.mustBind(pod, node)
 
 	// A bound claim needs its class no more.
-	f.must(f.client.StorageV1().StorageClasses().Delete(f.ctx, f.name("late"), metav1.DeleteOptions{}))
+	f.must(f.client.StorageV1().StorageClasses().Delete(f.ctx, class.Name, metav1.DeleteOptions{}))
 	f.mustBind(f.pod(newPod("second", nobody, "data")), node)
 }
 

@@ -289,9 +289,19 @@ func (f *fixture) checkRefused(text, code string, words ...string) {
 	}
 }
 
-// untouched checks that the claims have the resourceVersion that they were
-// made with, but for what the PV controller writes: no selected-node, no
-// volume.
+// endedWith checks that the answer has one of the codes: a deletion is seen
+// either while it goes on or when it is done.
+func (f *fixture) endedWith(text string, codes ...string) {
+	f.t.Helper()
+	for _, code := range codes {
+		if strings.HasPrefix(text, code+": ") {
+			return
+		}
+	}
+	f.t.Fatalf("answer %q, want one of %v", text, codes)
+}
+
+// untouched checks that nobody has begun to bind the claims.
 func (f *fixture) untouched(claims ...string) {
 	f.t.Helper()
 	for _, name := range claims {

@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -19,16 +20,15 @@ func (w *world) bindLines(f *fixture, uid string) []map[string]any {
 	return found
 }
 
-// awaitBindLine waits for the line of a call that ended with the reason.
-func (w *world) awaitBindLine(f *fixture, uid, reason string) {
+// awaitBindLine waits for the line of a call that ended with one of the
+// reasons.
+func (w *world) awaitBindLine(f *fixture, uid string, reasons ...string) {
 	f.t.Helper()
-	f.eventually("the bind call ends with "+reason, func() bool {
-		for _, line := range w.bindLines(f, uid) {
-			if line["reason"] == reason {
-				return true
-			}
-		}
-		return false
+	f.eventually("the bind call ends with "+strings.Join(reasons, " or "), func() bool {
+		return slices.ContainsFunc(w.bindLines(f, uid), func(line map[string]any) bool {
+			reason, _ := line["reason"].(string)
+			return slices.Contains(reasons, reason)
+		})
 	})
 }
 

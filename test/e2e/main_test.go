@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/prebind/prebind/test/controlplane"
+	"github.com/prebind/prebind/test/provisioner"
 )
 
 // shared is the control plane of the package, up from TestMain on.
@@ -17,6 +18,7 @@ var shared *world
 type world struct {
 	cp      *controlplane.ControlPlane
 	prebind *controlplane.Prebind
+	disks   *provisioner.Provisioner
 }
 
 func TestMain(m *testing.M) {
@@ -45,11 +47,15 @@ func runTests(m *testing.M) (code int, err error) {
 	if shared.prebind, err = cp.StartPrebind(ctx, controlplane.PrebindOptions{Race: true}); err != nil {
 		return 1, err
 	}
-	stop, err := shared.startHelpers(ctx)
+	stopKubelets, err := cp.RunKubelets(ctx)
 	if err != nil {
 		return 1, err
 	}
-	defer stop()
+	defer stopKubelets()
+	if shared.disks, err = provisioner.Start(ctx, cp, provisioner.Options{}); err != nil {
+		return 1, err
+	}
+	defer shared.disks.Stop()
 	return m.Run(), nil
 }
 

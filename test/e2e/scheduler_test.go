@@ -43,7 +43,7 @@ func (f *scheduled) pod(pod *v1.Pod) *v1.Pod {
 
 // dynamic makes a class that the test's provisioner serves.
 func (f *scheduled) dynamic(name string, options ...func(*storagev1.StorageClass)) string {
-	return f.class(newClass(name, shared.provisioner(), storagev1.VolumeBindingWaitForFirstConsumer, options...))
+	return f.class(newClass(name, shared.disks.Name(), storagev1.VolumeBindingWaitForFirstConsumer, options...))
 }
 
 // bound waits until the scheduler has had the pods bound, and checks them.
@@ -94,18 +94,21 @@ func TestScheduler(t *testing.T) {
 			if err := shared.cp.StartScheduler(t.Context(), opts); err != nil {
 				t.Fatal(err)
 			}
-			for name, test := range map[string]func(*testing.T, controlplane.Mode){
-				"each kind of volume":                testKinds,
-				"a StatefulSet of 5":                 testStatefulSets,
-				"60 pods on 60 equal volumes":        testEqualVolumes,
-				"provisioning fails once":            testProvisioningFailsOnce,
-				"a pod is deleted in mid-wait":       testPodDeletedInMidWait,
-				"prebind is killed in mid-wait":      testPrebindKilled,
-				"no volume fits":                     testNoVolumeFits,
-				"a pod without claims is one write":  testWritesWithoutClaims,
-				"a static claim is one volume write": testWritesOfStaticClaim,
+			for _, test := range []struct {
+				name string
+				run  func(*testing.T, controlplane.Mode)
+			}{
+				{"each kind of volume", testKinds},
+				{"a StatefulSet of 5", testStatefulSets},
+				{"60 pods on 60 equal volumes", testEqualVolumes},
+				{"provisioning fails once", testProvisioningFailsOnce},
+				{"a pod is deleted in mid-wait", testPodDeletedInMidWait},
+				{"prebind is killed in mid-wait", testPrebindKilled},
+				{"no volume fits", testNoVolumeFits},
+				{"a pod without claims is one write", testWritesWithoutClaims},
+				{"a static claim is one volume write", testWritesOfStaticClaim},
 			} {
-				t.Run(name, func(t *testing.T) { test(t, mode) })
+				t.Run(test.name, func(t *testing.T) { test.run(t, mode) })
 			}
 		})
 	}
@@ -147,8 +150,7 @@ func testStatefulSets(t *testing.T, mode controlplane.Mode) {
 	}
 	var names []string
 	for name, class := range map[string]string{"db": f.local, "cache": f.dynamic("dynamic")} {
-		set := newStatefulSet(name, shared.cp.SchedulerName(), class, 5)
-		set.Spec.Template.Spec.NodeSelector = map[string]string{"test": f.ns}
+		set := newStatefulSet(name, shared.cp.SchedulerName(), class, 5, f.ns)
 		_, err := f.client.AppsV1().StatefulSets(f.ns).Create(f.ctx, set, metav1.CreateOptions{})
 		f.must(err)
 		for i := range 5 {
@@ -208,7 +210,7 @@ func testPodDeletedInMidWait(t *testing.T, mode controlplane.Mode) {
 		return f.getClaim("data").Annotations[volume.AnnSelectedNode] == f.nodes[0]
 	})
 	f.must(f.client.CoreV1().Pods(f.ns).Delete(f.ctx, "web", metav1.DeleteOptions{}))
-	shared.awaitBindLine(f.fixture, string(old.UID), "PodNotFound")
+	shared.awaitBindLine(f.fixture, string(old.UID), "PodTerminating", "PodNotFound")
 }
 
 func testPrebindKilled(t *testing.T, mode controlplane.Mode) {

@@ -75,7 +75,7 @@ func machine(kubernetes string) string {
 }
 
 func (b *bench) setup() string {
-	return fmt.Sprintf("%d pods one at a time, one every %s at most, one static claim each, %d local volumes on %d nodes; controller manager at its default %s requests/s",
+	return fmt.Sprintf("%d pods one at a time, at most one every %s, one static claim each, %d local volumes on %d nodes; controller manager at its default %s requests/s",
 		b.opts.pods, b.opts.pace, b.opts.pods+b.opts.warmUp, b.opts.nodes, controllerManagerRate)
 }
 
