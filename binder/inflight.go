@@ -33,6 +33,9 @@ type flight struct {
 // another call's or none at all.
 func (f *inflight) do(ctx, base context.Context, req Request, cycle func(ctx context.Context) error) (own bool, err error) {
 	for {
+		if ctx.Err() != nil {
+			return false, callerGone(ctx)
+		}
 		current, own := f.enter(base, req, cycle)
 		if !own && (current.node != req.Node || !f.join(current)) {
 			// Another node, or a cycle that is ending since its caller has gone.

@@ -142,7 +142,7 @@ func TestBindFindsOtherVolumesForTwoClaims(t *testing.T) {
 		e := start(t, pod, testkit.Claim("data-0"), testkit.Claim("data-1"), onNode7("pv-1"), onNode7("pv-2"), onNode7("pv-3").Size("20Gi"), onNode7("pv-4").Size("20Gi"))
 		e.RunPVController()
 		e.meanwhile(patchVolume, func() { e.takes("pv-1", "other-1"); e.takes("pv-2", "other-2") })
-		e.call(pod).endsAfter(0, "")
+		e.call(pod).endsSoon("")
 		e.claimedBy("pv-1", "other-1")
 		e.claimedBy("pv-2", "other-2")
 		got := []string{e.claimant("pv-3"), e.claimant("pv-4")}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/prebind/prebind/internal/testkit"
 )
@@ -20,6 +21,8 @@ func TestMakePlanMatchesVolumesAndClaims(t *testing.T) {
 	refuse := func(c testkit.ClaimBuilder, candidate testkit.VolumeBuilder) planCase {
 		return planCase{claims: []claimFacts{of(c).class(local).among(candidate)}, wantErr: noVolume}
 	}
+	oddSelector := claim().Selects("tier", "ssd")
+	oddSelector.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "tier", Operator: "Like"}}
 	runPlans(t, map[string]planCase{
 		"the smallest volume that is large enough": match(claim().Size("10Gi"),
 			testkit.Volume("pv-s").Size("9Gi"), testkit.Volume("pv-l").Size("100Gi"), pv().Size("12Gi"), testkit.Volume("pv-m").Size("50Gi")),
@@ -41,8 +44,12 @@ func TestMakePlanMatchesVolumesAndClaims(t *testing.T) {
 		"a file system claim does not take a block volume (S32)": refuse(claim(), pv().Block()),
 		"no volume mode is the file system mode (S32)":           match(withFilesystem(claim()), pv()),
 
-		"the selector picks":           match(claim().Selects("tier", "ssd"), testkit.Volume("pv-2").Label("tier", "hdd"), pv().Label("tier", "ssd")),
-		"the selector refuses":         refuse(claim().Selects("tier", "ssd"), pv()),
+		"the selector picks":   match(claim().Selects("tier", "ssd"), testkit.Volume("pv-2").Label("tier", "hdd"), pv().Label("tier", "ssd")),
+		"the selector refuses": refuse(claim().Selects("tier", "ssd"), pv()),
+		"a selector that says nothing valid": {
+			claims:  []claimFacts{of(oddSelector).class(local).among(pv())},
+			wantErr: `NoVolume: claim shop/data-0 (class local): node n1.example: error creating internal label selector for claim: shop/data-0: "Like" is not a valid label selector operator`,
+		},
 		"the same attributes class":    match(claim().Attributes("gold"), testkit.Volume("pv-2"), pv().Attributes("gold")),
 		"another attributes class":     refuse(claim().Attributes("gold"), pv().Attributes("silver")),
 		"attributes nobody asked for":  refuse(claim(), pv().Attributes("silver")),

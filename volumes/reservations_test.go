@@ -196,7 +196,7 @@ func TestReservationsOpenHidesWhatIsPromised(t *testing.T) {
 // notes in owner, which knows nothing of reservations, what it believes to
 // hold: no volume may ever have two owners.
 func TestReservationsUnderLoad(t *testing.T) {
-	const callers, rounds, pool = 32, 400, 12
+	const callers, rounds, pool = 32, 150, 12
 	r := newReservations()
 	owner := make([]atomic.Int64, pool)
 	var version, won atomic.Int64

@@ -92,10 +92,7 @@ func TestWaitEndsAtOnceWhenItIsOfNoUse(t *testing.T) {
 			"ClaimNotFound: claim shop/log-0 (class fast): it was deleted",
 		},
 		"a claim is made anew": {
-			func(e *env) {
-				e.Remove("persistentvolumeclaims", "data-0")
-				e.Put(testkit.Claim("data-0").WithUID("new"))
-			},
+			func(e *env) { e.Put(testkit.Claim("data-0").WithUID("new")) },
 			"ClaimReplaced: claim shop/data-0 (class local): it was deleted and made anew (uid new, was uid-data-0)",
 		},
 		"a claim is being deleted": {
@@ -143,8 +140,9 @@ func TestWaitGoesOnWhen(t *testing.T) {
 		"nothing happens":                       func(*env) {},
 		"somebody assigns the pod to this node": func(e *env) { e.ChangePod("db-0", func(p *v1.Pod) { p.Spec.NodeName = node7 }) },
 		"the node is made anew": func(e *env) {
-			e.Remove("nodes", node7)
-			e.Put(testkit.Node(node7))
+			node := testkit.Node(node7)
+			node.UID = "new"
+			e.Put(node)
 		},
 		"the node's other labels change": func(e *env) { e.ChangeNode(node7, func(n *v1.Node) { n.Labels["x"] = "y" }) },
 		"the claims' labels change": func(e *env) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
@@ -197,4 +198,17 @@ func TestBindForPodsThatShareAClaim(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestBindWritesNothingForANodeThatHasGone(t *testing.T) {
+	bubble(t, func(t *testing.T) { // S15 a
+		e := start(t, db0(), testkit.Claim("data-0"), onNode7("pv-1"))
+		reservation, err := e.p.Reserve(t.Context(), e.Pod("db-0"), node7)
+		wantText(t, err, "")
+		e.Remove("nodes", node7)
+		synctest.Wait()
+		wantText(t, e.p.Bind(t.Context(), e.Pod("db-0"), reservation), "NodeNotFound: node node-7 does not exist")
+		e.p.Unreserve(reservation)
+		e.wrote()
+	})
 }

@@ -16,6 +16,18 @@ import (
 	"time"
 )
 
+// listKinds are the kinds of the lists that prebind asks for.
+var listKinds = map[string]string{
+	"pods":                   "PodList",
+	"nodes":                  "NodeList",
+	"persistentvolumeclaims": "PersistentVolumeClaimList",
+	"persistentvolumes":      "PersistentVolumeList",
+	"storageclasses":         "StorageClassList",
+	"csinodes":               "CSINodeList",
+	"csidrivers":             "CSIDriverList",
+	"csistoragecapacities":   "CSIStorageCapacityList",
+}
+
 // emptyCluster answers like the API server of a cluster without any object.
 func emptyCluster(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
@@ -33,8 +45,8 @@ func emptyCluster(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
 		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
 	default:
-		group := strings.Join(segments[1:len(segments)-1], "/")
-		_, _ = fmt.Fprintf(w, `{"kind":"List","apiVersion":%q,"metadata":{"resourceVersion":"1"},"items":[]}`, group)
+		group, resource := strings.Join(segments[1:len(segments)-1], "/"), segments[len(segments)-1]
+		_, _ = fmt.Fprintf(w, `{"kind":%q,"apiVersion":%q,"metadata":{"resourceVersion":"1"},"items":[]}`, listKinds[resource], group)
 	}
 }
 
@@ -56,11 +68,19 @@ apiVersion: prebind.dev/v1alpha1
 kind: PrebindConfiguration
 server: {address: 127.0.0.1:0, opsAddress: 127.0.0.1:0}
 `)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	logs, w := io.Pipe()
 	code := make(chan int, 1)
+	ended := make(chan struct{})
+	defer func() {
+		_ = logs.Close()
+		cancel()
+		<-ended
+	}()
 	go func() {
+		defer close(ended)
 		defer func() { _ = w.Close() }()
-		code <- run(t.Context(), []string{"serve", "--config", file, "--kubeconfig", kubeconfig}, io.Discard, w)
+		code <- run(ctx, []string{"serve", "--config", file, "--kubeconfig", kubeconfig}, io.Discard, w)
 	}()
 	lines := bufio.NewScanner(logs)
 	serving := await(t, lines, "serving")

@@ -1,12 +1,18 @@
 package e2e_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/prebind/prebind/test/controlplane"
 	"github.com/prebind/prebind/test/provisioner"
@@ -56,13 +62,52 @@ func runTests(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	defer shared.disks.Stop()
-	return m.Run(), nil
+	code = m.Run()
+	return code, shared.checkAtRest(ctx)
 }
 
-// startPrebind starts another prebind, with a bindTimeout of its own.
-func (w *world) startPrebind(t *testing.T, name string, timeout time.Duration) *controlplane.Prebind {
+// checkAtRest checks what every test could have left behind in prebind.
+func (w *world) checkAtRest(ctx context.Context) error {
+	log, err := os.ReadFile(w.prebind.Log())
+	if err != nil {
+		return err
+	}
+	if _, report, found := bytes.Cut(log, []byte("WARNING: DATA RACE")); found {
+		return fmt.Errorf("prebind has a data race:%.4000s", report)
+	}
+	var last string
+	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		text, err := w.metrics(ctx)
+		last = text
+		return err == nil && strings.Contains(text, "\nprebind_volume_reservations 0\n") &&
+			strings.Contains(text, "\nprebind_bind_calls_in_flight 0\n"), nil
+	})
+	if err != nil {
+		return fmt.Errorf("prebind is not at rest: %w\n%s", err, last)
+	}
+	return nil
+}
+
+// metrics returns what GET /metrics answers.
+func (w *world) metrics(ctx context.Context) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.prebind.OpsURL()+"/metrics", nil)
+	if err != nil {
+		return "", err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	return string(text), err
+}
+
+// startPrebind starts another prebind, for one test.
+func (w *world) startPrebind(t *testing.T, opts controlplane.PrebindOptions) *controlplane.Prebind {
 	t.Helper()
-	p, err := w.cp.StartPrebind(t.Context(), controlplane.PrebindOptions{Name: name, BindTimeout: timeout, Race: true})
+	opts.Race = true
+	p, err := w.cp.StartPrebind(t.Context(), opts)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,8 @@
 package e2e_test
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/storage/volume"
+
+	"github.com/prebind/prebind/test/controlplane"
 )
 
 // waitingFor makes a pod whose only claim nobody ever provisions, sends the
@@ -57,7 +61,7 @@ func TestCallerHangsUpDuringTheWait(t *testing.T) {
 	f := newFixture(t)
 	node := f.node("a", nil)
 	whole := f.ctx
-	ctx, cancel := contextWithCancel(whole)
+	ctx, cancel := context.WithCancel(whole)
 	f.ctx = ctx
 	pod, answer := waitingFor(f, node)
 	cancel()
@@ -112,7 +116,7 @@ func TestS17_ProvisioningFailsAndThenWorks(t *testing.T) {
 func TestTimeOutSaysWhatWasWaitedFor(t *testing.T) {
 	f := newFixture(t)
 	node := f.node("a", nil)
-	short := shared.startPrebind(t, "short", time.Second)
+	short := shared.startPrebind(t, controlplane.PrebindOptions{Name: "short", BindTimeout: time.Second})
 	class := f.class(newClass("never", "nobody.example/none", storagev1.VolumeBindingWaitForFirstConsumer))
 	f.claim(newClaim("data", class))
 	pod := f.pod(newPod("web", nobody, "data"))
@@ -232,5 +236,75 @@ func TestOneClaimInTwoPods(t *testing.T) {
 	}
 	if f.getVolume(one.Name).Spec.ClaimRef != nil && f.getVolume(two.Name).Spec.ClaimRef != nil {
 		t.Error("both volumes were claimed for one claim")
+	}
+}
+
+func TestS42_VolumeThatIsNotAvailableYet(t *testing.T) {
+	f := newFixture(t)
+	node := f.node("a", nil)
+	class := f.class(newLocalClass("local"))
+	f.claim(newClaim("data", class))
+	pod := f.pod(newPod("web", nobody, "data"))
+	thaw := shared.freezeControllers(t)
+	pv := newVolume("young", class, node)
+	f.volumeNoWait(pv)
+	f.refused(pod, node, "NoVolume")
+	f.free(pv)
+	thaw()
+	f.eventually("the volume is available", func() bool { return f.getVolume(pv.Name).Status.Phase == v1.VolumeAvailable })
+	f.mustBind(pod, node)
+}
+
+func TestS06_ClaimIsHalfBound(t *testing.T) {
+	f := newFixture(t)
+	node := f.node("a", nil)
+	class := f.class(newLocalClass("local"))
+	spare := f.volume(newVolume("spare", class, node))
+	thaw := shared.freezeControllers(t)
+	claim := f.claim(newClaim("data", class, func(c *v1.PersistentVolumeClaim) { c.Spec.VolumeName = f.name("half") }))
+	f.volumeNoWait(newVolume("half", class, node, func(pv *v1.PersistentVolume) {
+		pv.Spec.ClaimRef = &v1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: f.ns, Name: "data", UID: claim.UID}
+	}))
+	pod := f.pod(newPod("web", nobody, "data"))
+	answer := f.start(pod, node)
+	thaw()
+	if text := f.answer(answer); text != "" {
+		t.Fatal(text)
+	}
+	f.checkBound(pod, node)
+	f.free(spare)
+}
+
+func TestS47_PodsWithoutClaimsDoNotWaitBehindOthers(t *testing.T) {
+	f := newFixture(t)
+	node := f.node("a", nil)
+	class := f.class(newClass("never", "nobody.example/none", storagev1.VolumeBindingWaitForFirstConsumer))
+	const waiting = 100
+	ctx, hangUp := context.WithCancel(f.ctx)
+	whole := f.ctx
+	f.ctx = ctx
+	var answers []<-chan string
+	for i := range waiting {
+		name := fmt.Sprintf("p%d", i)
+		f.claim(newClaim(name, class))
+		answers = append(answers, f.start(f.pod(newPod(name, nobody, name)), node))
+	}
+	f.eventually("all wait", func() bool {
+		text, err := shared.metrics(f.ctx)
+		f.must(err)
+		return strings.Contains(text, fmt.Sprintf("\nprebind_bind_calls_in_flight %d\n", waiting))
+	})
+	f.mustBind(f.pod(newPod("plain", nobody)), node)
+	for i, answer := range answers {
+		select {
+		case text := <-answer:
+			t.Fatalf("call %d has ended: %s", i, text)
+		default:
+		}
+	}
+	hangUp()
+	f.ctx = whole
+	for _, answer := range answers {
+		f.answer(answer)
 	}
 }

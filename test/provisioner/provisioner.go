@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
@@ -31,7 +32,8 @@ var manifest []byte
 
 // Options say how the provisioner behaves. The zero value is a good one.
 type Options struct {
-	// Name is the provisioner's name. Empty: DefaultName.
+	// Name is the provisioner's name. Empty: DefaultName, on an existing cluster
+	// with a random suffix.
 	Name string
 	// Hook is called in each attempt after the waits and failures of the class's
 	// parameters. An error fails the attempt; a *Failure also says what follows,
@@ -60,6 +62,9 @@ type Provisioner struct {
 func Start(ctx context.Context, cp *controlplane.ControlPlane, opts Options) (*Provisioner, error) {
 	if opts.Name == "" {
 		opts.Name = DefaultName
+		if cp.Existing() { // where another of that name may be at work
+			opts.Name += "-" + rand.String(5)
+		}
 	}
 	if opts.Retry == 0 {
 		opts.Retry = 200 * time.Millisecond

@@ -109,20 +109,19 @@ func (w *podWatch) all() []podTimes {
 	return pods
 }
 
-// claimsOf returns the names of a pod's claims, and of the volumes they are
-// bound to.
+// claimsOf returns the names of a pod's claims, sorted, and of the volumes they
+// are bound to, in the same order.
 func (w *podWatch) claimsOf(pod *corev1.Pod) (claims, volumes []string) {
 	for _, v := range pod.Spec.Volumes {
-		name := ""
 		switch {
 		case v.PersistentVolumeClaim != nil:
-			name = v.PersistentVolumeClaim.ClaimName
+			claims = append(claims, v.PersistentVolumeClaim.ClaimName)
 		case v.Ephemeral != nil:
-			name = ephemeral.VolumeClaimName(pod, &v)
-		default:
-			continue
+			claims = append(claims, ephemeral.VolumeClaimName(pod, &v))
 		}
-		claims = append(claims, name)
+	}
+	slices.Sort(claims)
+	for _, name := range claims {
 		object, exists, err := w.claims.GetByKey(pod.Namespace + "/" + name)
 		if err != nil || !exists {
 			continue

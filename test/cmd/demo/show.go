@@ -25,7 +25,7 @@ func (d *demo) show(ctx context.Context, pods *podWatch, start time.Time) error 
 	}
 	deadline := time.NewTimer(d.timeout)
 	defer deadline.Stop()
-	redraw := time.NewTicker(250 * time.Millisecond)
+	redraw := time.NewTicker(100 * time.Millisecond)
 	defer redraw.Stop()
 	reported := map[string]bool{}
 	for {
@@ -35,13 +35,10 @@ func (d *demo) show(ctx context.Context, pods *podWatch, start time.Time) error 
 			d.finish(pods, want, time.Since(start))
 			return nil
 		}
-		d.out.Live(append(table(pods), fmt.Sprintf("%d of %d pods bound, %.1fs", bound, want, time.Since(start).Seconds()))...)
-		if !d.out.Terminal() {
-			d.out.Status("%d of %d pods bound", bound, want)
-		}
 		select {
 		case <-pods.changed:
 		case <-redraw.C:
+			d.draw(pods, fmt.Sprintf("%d of %d pods bound, %.1fs", bound, want, time.Since(start).Seconds()))
 		case <-deadline.C:
 			d.finish(pods, want, time.Since(start))
 			d.explain(all, want)
@@ -49,6 +46,16 @@ func (d *demo) show(ctx context.Context, pods *podWatch, start time.Time) error 
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+	}
+}
+
+// draw shows the table in place, or where there is no terminal the last line
+// of it now and then.
+func (d *demo) draw(pods *podWatch, status string) {
+	if d.out.Terminal() {
+		d.out.Live(append(table(pods), status)...)
+	} else {
+		d.out.Status("  %s", status)
 	}
 }
 

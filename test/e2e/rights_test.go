@@ -1,0 +1,147 @@
+package e2e_test
+
+import (
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/prebind/prebind/test/controlplane"
+)
+
+// without starts a prebind whose ServiceAccount has the rights of the manifest
+// but for the verbs on the resource.
+func (f *fixture) without(verbs []string, resource string, opts controlplane.PrebindOptions) *controlplane.Prebind {
+	f.t.Helper()
+	role, err := f.client.RbacV1().ClusterRoles().Get(f.ctx, "prebind", metav1.GetOptions{})
+	f.must(err)
+	removed := false
+	for i := range role.Rules {
+		if slices.Contains(role.Rules[i].Resources, resource) {
+			role.Rules[i].Verbs = slices.DeleteFunc(role.Rules[i].Verbs, func(have string) bool {
+				lost := slices.Contains(verbs, have)
+				removed = removed || lost
+				return lost
+			})
+		}
+	}
+	role.Rules = slices.DeleteFunc(role.Rules, func(rule rbacv1.PolicyRule) bool { return len(rule.Verbs) == 0 })
+	if !removed {
+		f.t.Fatalf("the manifest gives no %s on %s", verbs, resource)
+	}
+	name := f.name("prebind")
+	_, err = f.client.RbacV1().ClusterRoles().Create(f.ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: role.Rules}, metav1.CreateOptions{})
+	f.must(err)
+	_, err = f.client.CoreV1().ServiceAccounts(f.ns).Create(f.ctx, &v1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "prebind"}}, metav1.CreateOptions{})
+	f.must(err)
+	_, err = f.client.RbacV1().ClusterRoleBindings().Create(f.ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: f.ns, Name: "prebind"}},
+	}, metav1.CreateOptions{})
+	f.must(err)
+	config, err := shared.cp.ServiceAccountConfig(f.ctx, f.ns, "prebind")
+	f.must(err)
+	opts.Name, opts.ClientConfig = name, config
+	return shared.startPrebind(f.t, opts)
+}
+
+func TestS40_RightsAreMissing(t *testing.T) {
+	tests := map[string]struct {
+		verb, resource string
+		dynamic        bool
+		plainBinds     bool
+		words          []string
+	}{
+		"patch on claims":   {"patch", "persistentvolumeclaims", true, true, []string{"patch persistentvolumeclaims", "/data"}},
+		"patch on volumes":  {"patch", "persistentvolumes", false, true, []string{"patch persistentvolumes", "-a"}},
+		"create on binding": {"create", "pods/binding", false, false, []string{"create pods/binding", "/web"}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			node := f.node("a", nil)
+			class := f.class(newLocalClass("local"))
+			if tc.dynamic {
+				class = f.class(newClass("dynamic", shared.disks.Name(), storagev1.VolumeBindingWaitForFirstConsumer))
+			} else {
+				f.volume(newVolume("a", class, node))
+			}
+			f.claim(newClaim("data", class))
+			pod, plain := f.pod(newPod("web", nobody, "data")), f.pod(newPod("plain", nobody))
+			weak := f.without([]string{tc.verb}, tc.resource, controlplane.PrebindOptions{})
+
+			text, err := postBind(f.ctx, weak.URL(), bindArgs(pod, node))
+			f.must(err)
+			f.checkRefused(text, "Forbidden", append(tc.words, "RBAC")...)
+			if got := f.getPod("web").Spec.NodeName; got != "" {
+				t.Errorf("the pod is on node %s", got)
+			}
+			f.refusedOnce()
+
+			text, err = postBind(f.ctx, weak.URL(), bindArgs(plain, node))
+			f.must(err)
+			if tc.plainBinds {
+				if text != "" {
+					t.Errorf("a pod without claims: %s", text)
+				}
+			} else {
+				f.checkRefused(text, "Forbidden", "pods/binding")
+			}
+		})
+	}
+}
+
+// refusedOnce checks that a refused write was sent once and not again.
+func (f *fixture) refusedOnce() {
+	f.t.Helper()
+	events, err := shared.cp.Audit(f.ctx, controlplane.AuditFilter{
+		User: "system:serviceaccount:" + f.ns + ":prebind", Verbs: controlplane.Writes(), Code: http.StatusForbidden,
+	})
+	if err != nil {
+		return // an existing cluster has no audit log to read
+	}
+	if len(events) != 1 {
+		f.t.Errorf("%d refused writes, want one:\n%s", len(events), controlplane.DescribeAudit(events))
+	}
+}
+
+func TestS40_ListIsForbidden(t *testing.T) {
+	f := newFixture(t)
+	node := f.node("a", nil)
+	pod := f.pod(newPod("web", nobody))
+	// Either alone fills a cache: a watch can stream the list.
+	blind := f.without([]string{"list", "watch"}, "persistentvolumes", controlplane.PrebindOptions{Unready: true})
+	f.eventually("all but the cache of volumes is ready", func() bool {
+		code, text := f.get(blind.OpsURL() + "/readyz?verbose")
+		return code == http.StatusServiceUnavailable && strings.Count(text, "[-]") == 1 &&
+			strings.Contains(text, "[-]cache-persistentvolumes failed")
+	})
+	if code, text := f.get(blind.OpsURL() + "/livez"); code != http.StatusOK {
+		t.Errorf("livez is %d: %s", code, text)
+	}
+	text, err := postBind(f.ctx, blind.URL(), bindArgs(pod, node))
+	f.must(err)
+	f.checkRefused(text, "NotReady", "persistentvolumes")
+}
+
+// get returns status and body; a server that is not up yet has status 0.
+func (f *fixture) get(url string) (int, string) {
+	f.t.Helper()
+	req, err := http.NewRequestWithContext(f.ctx, http.MethodGet, url, nil)
+	f.must(err)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	f.must(err)
+	return resp.StatusCode, string(text)
+}
