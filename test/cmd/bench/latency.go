@@ -65,7 +65,10 @@ func latency(ctx context.Context, opts latencyOptions, progress io.Writer) (_ re
 	if err != nil {
 		return report{}, err
 	}
-	return newReport(machine(version.GitVersion), b.setup(), stock, ours), nil
+	r := newReport(machine(version.GitVersion), b.setup(), stock, ours)
+	lines, err := prebind.Logs()
+	r.Stages = medianStages(lines)
+	return r, err
 }
 
 func nodeName(i int) string { return fmt.Sprintf("node-%d", i+1) }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -63,6 +64,8 @@ type report struct {
 	Stock   summary `json:"stock"`
 	Prebind summary `json:"prebind"`
 	Ratios  ratios  `json:"ratios"`
+	// Stages are the medians of the stages of prebind's binding cycle, by its log.
+	Stages map[string]milliseconds `json:"prebindStagesMilliseconds"`
 }
 
 func newReport(machine, setup string, stock, prebind []time.Duration) report {
@@ -73,6 +76,24 @@ func newReport(machine, setup string, stock, prebind []time.Duration) report {
 		P99: ratio(r.Stock.P99, r.Prebind.P99), Max: ratio(r.Stock.Max, r.Prebind.Max),
 	}
 	return r
+}
+
+// medianStages reads the stage times of bind calls from prebind's log.
+func medianStages(lines []map[string]any) map[string]milliseconds {
+	samples := map[string][]time.Duration{}
+	for _, line := range lines {
+		stages, _ := line["stagesMs"].(map[string]any)
+		for stage, value := range stages {
+			if ms, ok := value.(float64); ok {
+				samples[stage] = append(samples[stage], time.Duration(ms*float64(time.Millisecond)))
+			}
+		}
+	}
+	medians := map[string]milliseconds{}
+	for stage, durations := range samples {
+		medians[stage] = percentile(durations, 50)
+	}
+	return medians
 }
 
 func (r report) writeJSON(w io.Writer) error {
@@ -98,4 +119,11 @@ func (r report) writeText(w io.Writer) {
 	for _, line := range console.Table(header, [][]string{row("stock scheduler", r.Stock), row("prebind", r.Prebind), ratio}) {
 		fmt.Fprintln(w, line)
 	}
+	fmt.Fprintf(w, "\nmedians inside prebind:")
+	for _, stage := range slices.Sorted(maps.Keys(r.Stages)) {
+		if ms := r.Stages[stage]; ms > 0 {
+			fmt.Fprintf(w, "  %s %.1f ms", stage, ms)
+		}
+	}
+	fmt.Fprintln(w)
 }

@@ -37,9 +37,12 @@ func TestReportTellsHowManyTimesLess(t *testing.T) {
 	if r.Ratios.P50 != 40 {
 		t.Errorf("ratio = %v, want 40", r.Ratios.P50)
 	}
+	r.Stages = medianStages([]map[string]any{
+		{"msg": "serving"}, {"msg": "bind", "stagesMs": map[string]any{"bind": 4.25, "permit": 0.0}},
+	})
 	var out strings.Builder
 	r.writeText(&out)
-	for _, want := range []string{"1000.0 ms", "25.0 ms", "40.0 x"} {
+	for _, want := range []string{"1000.0 ms", "25.0 ms", "40.0 x", "prebind:  bind 4.3 ms\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("report lacks %q:\n%s", want, out.String())
 		}

@@ -1,0 +1,72 @@
+# Targets for people; `make help` lists those with a ## comment.
+
+SHELL       := /bin/bash -o pipefail
+BIN         := $(CURDIR)/build/bin
+MODULE      := github.com/prebind/prebind
+# The module test/ is big: Kubernetes and etcd. The root module stays small.
+MODULES     := . test
+
+VERSION     ?= $(shell git describe --tags --dirty 2>/dev/null || echo devel)
+COMMIT      ?= $(shell git describe --always --abbrev=40 --match= --dirty 2>/dev/null || echo unknown)
+LDFLAGS     := -s -w -X $(MODULE)/internal/version.release=$(VERSION) -X $(MODULE)/internal/version.commit=$(COMMIT)
+
+LINT_VERSION := v2.15.0
+LINT         := $(BIN)/golangci-lint-$(LINT_VERSION)
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build build/bin/prebind, static and with its version
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/prebind ./cmd/prebind
+
+.PHONY: test
+test: test-unit test-e2e ## Run all tests
+
+.PHONY: test-unit
+test-unit: ## Run the unit tests, with the race detector
+	go test -race ./...
+
+.PHONY: test-e2e
+test-e2e: programs ## Run the end-to-end tests on a real control plane
+	cd test && go test -p 1 -timeout 40m ./...
+
+.PHONY: programs
+programs: ## Build etcd, the Kubernetes programs and prebind into build/bin (minutes, once)
+	cd test && go run ./cmd/programs
+
+.PHONY: demo
+demo: ## Bind real workloads on a real control plane and watch (ONCE=1: stop when done)
+	cd test && go run ./cmd/demo
+
+.PHONY: bench-latency
+bench-latency: ## Compare the time from pod to bound with the stock scheduler's
+	cd test && go run ./cmd/bench latency
+
+.PHONY: fmt
+fmt: $(LINT) ## Format all Go files
+	$(foreach m,$(MODULES),(cd $(m) && $(LINT) fmt --config $(CURDIR)/.golangci.yml ./...) &&) true
+
+.PHONY: vet
+vet: ## Run go vet
+	$(foreach m,$(MODULES),(cd $(m) && go vet ./...) &&) true
+
+.PHONY: lint
+lint: $(LINT) ## Run golangci-lint (built from source the first time)
+	$(foreach m,$(MODULES),(cd $(m) && $(LINT) run --config $(CURDIR)/.golangci.yml ./...) &&) true
+
+.PHONY: verify
+verify: $(LINT) vet lint ## Check what a reviewer would: format, vet, lint, tidy go.mod
+	$(foreach m,$(MODULES),(cd $(m) && $(LINT) fmt --diff --config $(CURDIR)/.golangci.yml ./...) &&) true
+	$(foreach m,$(MODULES),(cd $(m) && go mod tidy -diff) &&) true
+
+.PHONY: clean
+clean: ## Remove everything that was built
+	rm -rf build
+
+$(LINT):
+	GOBIN=$(BIN) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+	mv $(BIN)/golangci-lint $@

@@ -1,0 +1,96 @@
+package binder_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/prebind/prebind/binder"
+	"github.com/prebind/prebind/internal/fault"
+	"github.com/prebind/prebind/internal/testkit"
+)
+
+// samples lists counters and gauges with their values, and histograms with
+// their counts.
+func (e *env) samples() []string {
+	e.t.Helper()
+	families, err := e.metrics.Gather()
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	var lines []string
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			lines = append(lines, fmt.Sprintf("%s{%s} %v", family.GetName(), labels(metric), value(metric)))
+		}
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+func labels(metric *dto.Metric) string {
+	var pairs []string
+	for _, label := range metric.GetLabel() {
+		pairs = append(pairs, label.GetName()+"="+label.GetValue())
+	}
+	return strings.Join(pairs, " ")
+}
+
+func value(metric *dto.Metric) any {
+	switch {
+	case metric.GetHistogram() != nil:
+		return metric.GetHistogram().GetSampleCount()
+	case metric.GetGauge() != nil:
+		return metric.GetGauge().GetValue()
+	}
+	return metric.GetCounter().GetValue()
+}
+
+func TestMetrics(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := start(t, plugins{binder.PreBind: {"a"}, binder.Bind: {"b", "c"}}, testkit.Pod("db-1"), testkit.Pod("db-2").OnNode(node7))
+		e.spies["b"].do["bind"] = func(context.Context, *binder.Call) error { return binder.ErrSkip }
+		e.spies["a"].do["preBind"] = func(_ context.Context, call *binder.Call) error {
+			if call.Pod.Name == "db-1" {
+				return fault.New(fault.NoCapacity, "full")
+			}
+			if !slices.Contains(e.samples(), "prebind_bind_calls_in_flight{} 1") {
+				t.Error("the call is not counted while it runs")
+			}
+			return nil
+		}
+		for _, pod := range []string{"db-0", "db-1", "db-2", "no-such-pod"} {
+			_ = e.bind(request(pod))
+		}
+		if diff := cmp.Diff([]string{
+			"prebind_bind_call_duration_seconds{outcome=alreadyBound} 1",
+			"prebind_bind_call_duration_seconds{outcome=bound} 1",
+			"prebind_bind_call_duration_seconds{outcome=error} 2",
+			"prebind_bind_calls_in_flight{} 0",
+			"prebind_bind_calls_total{outcome=alreadyBound reason=} 1",
+			"prebind_bind_calls_total{outcome=bound reason=} 1",
+			"prebind_bind_calls_total{outcome=error reason=NoCapacity} 1",
+			"prebind_bind_calls_total{outcome=error reason=PodNotFound} 1",
+			"prebind_plugin_duration_seconds{plugin=a result=error stage=preBind} 1",
+			"prebind_plugin_duration_seconds{plugin=a result=success stage=preBind} 1",
+			"prebind_plugin_duration_seconds{plugin=b result=skip stage=bind} 1",
+			"prebind_plugin_duration_seconds{plugin=c result=success stage=bind} 1",
+		}, e.samples()); diff != "" {
+			t.Errorf("metrics (-want +got):\n%s", diff)
+		}
+		families, err := e.metrics.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		problems, err := promlint.NewWithMetricFamilies(families).Lint()
+		if err != nil || len(problems) > 0 {
+			t.Errorf("problems: %v, error %v", problems, err)
+		}
+	})
+}
