@@ -1,6 +1,6 @@
 # docker build --build-arg VERSION=v0.1.0 --build-arg COMMIT=$(git rev-parse HEAD) -t prebind .
 ARG BUILD_IMAGE=golang:1.26
-ARG RUN_IMAGE=gcr.io/distroless/static:nonroot
+ARG RUN_IMAGE=scratch
 
 FROM ${BUILD_IMAGE} AS build
 WORKDIR /src

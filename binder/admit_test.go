@@ -35,35 +35,43 @@ func TestAdmission(t *testing.T) {
 		"a pod that the cache shows as the call has it": {cached(db0()), nil, ""},
 		"a pod that the cache does not show yet": {
 			func(e *env) { e.Remove("pods", "db-0"); synctest.Wait(); live(db0())(e) },
-			[]string{"get pods/db-0"}, "",
+			[]string{"get pods/db-0"},
+			"",
 		},
 		"a pod made anew, of which the cache shows the old one (S11)": {
 			func(e *env) { cached(db0().WithUID("old"))(e); live(db0())(e) },
-			[]string{"get pods/db-0"}, "",
+			[]string{"get pods/db-0"},
+			"",
 		},
 		"a pod that was gated when the cache saw it": {
 			func(e *env) { cached(db0().Gated("wait"))(e); live(db0())(e) },
-			[]string{"get pods/db-0"}, "",
+			[]string{"get pods/db-0"},
+			"",
 		},
 		"a pod that does not exist": {
 			func(e *env) { e.Remove("pods", "db-0"); synctest.Wait() },
-			[]string{"get pods/db-0 (404)"}, "PodNotFound: pod shop/db-0 does not exist",
+			[]string{"get pods/db-0 (404)"},
+			"PodNotFound: pod shop/db-0 does not exist",
 		},
 		"a pod of the same name (S11)": {
 			cached(db0().WithUID("new")),
-			[]string{"get pods/db-0"}, "PodReplaced: pod shop/db-0: it was deleted and made anew (uid new, was uid-db-0)",
+			[]string{"get pods/db-0"},
+			"PodReplaced: pod shop/db-0: it was deleted and made anew (uid new, was uid-db-0)",
 		},
 		"a pod on another node (S10)": {
 			cached(db0().OnNode("node-8")),
-			[]string{"get pods/db-0"}, "PodAssigned: pod shop/db-0: it is on node node-8 already, so it can not be bound to node node-7",
+			[]string{"get pods/db-0"},
+			"PodAssigned: pod shop/db-0: it is on node node-8 already, so it can not be bound to node node-7",
 		},
 		"a terminating pod": {
 			cached(db0().Terminating()),
-			[]string{"get pods/db-0"}, "PodTerminating: pod shop/db-0: it is being deleted",
+			[]string{"get pods/db-0"},
+			"PodTerminating: pod shop/db-0: it is being deleted",
 		},
 		"a gated pod": {
 			cached(db0().Gated("wait")),
-			[]string{"get pods/db-0"}, `PodGated: pod shop/db-0: it has scheduling gate "wait"`,
+			[]string{"get pods/db-0"},
+			`PodGated: pod shop/db-0: it has scheduling gate "wait"`,
 		},
 		"a node that the cache does not show yet": {
 			func(e *env) {
@@ -72,11 +80,13 @@ func TestAdmission(t *testing.T) {
 				e.Hold("nodes")
 				e.Put(testkit.Node(node7))
 			},
-			[]string{"get nodes/node-7"}, "",
+			[]string{"get nodes/node-7"},
+			"",
 		},
 		"a node that does not exist": {
 			func(e *env) { e.Remove("nodes", node7); synctest.Wait() },
-			[]string{"get nodes/node-7 (404)"}, "NodeNotFound: node node-7 does not exist",
+			[]string{"get nodes/node-7 (404)"},
+			"NodeNotFound: node node-7 does not exist",
 		},
 		"an API server that does not answer about the pod": {
 			func(e *env) {
@@ -84,7 +94,8 @@ func TestAdmission(t *testing.T) {
 				synctest.Wait()
 				e.Before("get", "pods", 1, func(testkit.Request) error { return apierrors.NewInternalError(errors.New("no leader")) })
 			},
-			[]string{"get pods/db-0 (500)"}, "APIError: get pods shop/db-0: Internal error occurred: no leader",
+			[]string{"get pods/db-0 (500)"},
+			"APIError: get pods shop/db-0: Internal error occurred: no leader",
 		},
 		"an API server that refuses to show the node (S40)": {
 			func(e *env) {

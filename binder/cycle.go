@@ -10,6 +10,7 @@ import (
 
 	"github.com/prebind/prebind/internal/ctxlog"
 	"github.com/prebind/prebind/internal/fault"
+	"github.com/prebind/prebind/internal/logging"
 )
 
 // cycle takes one call through the stages:
@@ -19,7 +20,7 @@ import (
 // After a failure from reserve on, the reserve plugins are unreserved, newest
 // first.
 func (b *Binder) cycle(ctx context.Context, r *report) error {
-	ctx = ctxlog.With(ctx, b.logger.With(zap.String("requestID", r.req.ID), zap.String("pod", r.req.Namespace+"/"+r.req.Name)))
+	ctx = ctxlog.With(ctx, b.logger.With(zap.String("requestID", r.req.ID), logging.Pod(r.req.Namespace, r.req.Name)))
 	call, err := b.runAdmit(ctx, r)
 	if err != nil || call == nil {
 		return err

@@ -30,23 +30,28 @@ func TestCycleAfterAFailure(t *testing.T) {
 		wantErr       string
 	}{
 		"permit": {
-			"permit", "b", []string{"permit a", "permit b"},
+			"permit", "b",
+			[]string{"permit a", "permit b"},
 			`running Permit plugin "b": asking: NoCapacity: quota exceeded`,
 		},
 		"the first reserve": {
-			"reserve", "a", []string{"permit a", "permit b", "reserve a", "unreserve a"},
+			"reserve", "a",
+			[]string{"permit a", "permit b", "reserve a", "unreserve a"},
 			`running Reserve plugin "a": asking: NoCapacity: quota exceeded`,
 		},
 		"a later reserve: the one that failed is unreserved first": {
-			"reserve", "b", []string{"permit a", "permit b", "reserve a", "reserve b", "unreserve b", "unreserve a"},
+			"reserve", "b",
+			[]string{"permit a", "permit b", "reserve a", "reserve b", "unreserve b", "unreserve a"},
 			`running Reserve plugin "b": asking: NoCapacity: quota exceeded`,
 		},
 		"preBind": {
-			"preBind", "a", []string{"permit a", "permit b", "reserve a", "reserve b", "preBind a", "unreserve b", "unreserve a"},
+			"preBind", "a",
+			[]string{"permit a", "permit b", "reserve a", "reserve b", "preBind a", "unreserve b", "unreserve a"},
 			`running PreBind plugin "a": asking: NoCapacity: quota exceeded`,
 		},
 		"bind": {
-			"bind", "a", []string{"permit a", "permit b", "reserve a", "reserve b", "preBind a", "preBind b", "bind a", "unreserve b", "unreserve a"},
+			"bind", "a",
+			[]string{"permit a", "permit b", "reserve a", "reserve b", "preBind a", "preBind b", "bind a", "unreserve b", "unreserve a"},
 			`running Bind plugin "a": asking: NoCapacity: quota exceeded`,
 		},
 	}

@@ -22,7 +22,7 @@ const binding = "pods/binding"
 // posts has spy a before the Binding and spy b after it.
 var posts = plugins{binder.PreBind: {"a"}, binder.Bind: {binder.DefaultBinderName}, binder.PostBind: {"b"}}
 
-var internalError = apierrors.NewInternalError(errors.New("etcdserver: request timed out"))
+var errServer = apierrors.NewInternalError(errors.New("etcdserver: request timed out"))
 
 func conflict(text string) error {
 	return apierrors.NewConflict(schema.GroupResource{Resource: binding}, "db-0", errors.New(text))
@@ -43,7 +43,7 @@ func TestDefaultBinderPostsOnce(t *testing.T) {
 		e := start(t, posts)
 		wantText(t, e.bind(request("db-0")), "")
 		e.wrote("create pods/binding/db-0")
-		e.boundTo("db-0", node7)
+		e.boundTo(node7)
 		e.did("preBind a", "postBind b")
 		if reads := e.Reads(); len(reads) > 0 {
 			t.Errorf("a clear answer needs no look, yet: %v", reads)
@@ -53,7 +53,7 @@ func TestDefaultBinderPostsOnce(t *testing.T) {
 
 func TestDefaultBinderLooksAfterALostAnswer(t *testing.T) {
 	lost := map[string]error{
-		"time-out of etcd":   internalError,
+		"time-out of etcd":   errServer,
 		"server time-out":    apierrors.NewTimeoutError("request timed out", 1),
 		"connection cut":     errors.New("read tcp: connection reset by peer"),
 		"client's own limit": context.DeadlineExceeded,
@@ -67,7 +67,7 @@ func TestDefaultBinderLooksAfterALostAnswer(t *testing.T) {
 				e.After("create", binding, 1, func(testkit.Request) error { return err })
 				wantText(t, e.bind(request("db-0")), "")
 				e.wrote("create pods/binding/db-0 (lost)")
-				e.boundTo("db-0", node7)
+				e.boundTo(node7)
 			})
 		})
 	}
@@ -125,7 +125,7 @@ func TestDefaultBinderWhenThePodHasChanged(t *testing.T) {
 func TestDefaultBinderRetriesWhatMayPass(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := start(t, posts)
-		e.answer(1, internalError)
+		e.answer(1, errServer)
 		e.answer(2, apierrors.NewTooManyRequests("slow down", 1))
 		e.answer(3, errors.New("connect: connection refused"))
 		wantText(t, e.bind(request("db-0")), "")
@@ -139,7 +139,7 @@ func TestDefaultBinderRetriesWhatMayPass(t *testing.T) {
 func TestDefaultBinderFindsOutInTheEnd(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := start(t, posts)
-		e.After("create", binding, 1, func(testkit.Request) error { return internalError })
+		e.After("create", binding, 1, func(testkit.Request) error { return errServer })
 		e.Before("get", "pods", 1, func(testkit.Request) error { return errors.New("connect: connection refused") })
 		wantText(t, e.bind(request("db-0")), "")
 		e.wrote("create pods/binding/db-0 (lost)", "create pods/binding/db-0 (409)")
@@ -185,7 +185,7 @@ func TestDefaultBinderDoesNotRetryWhatIsFinal(t *testing.T) {
 func TestDefaultBinderGivesUpInTheEnd(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := start(t, posts)
-		e.answer(0, internalError)
+		e.answer(0, errServer)
 		before := time.Now()
 		wantText(t, e.bind(request("db-0")), `APIError: pod shop/db-0: binding to node node-7: Internal error occurred: etcdserver: request timed out [running Bind plugin "DefaultBinder"]`)
 		if took, n := time.Since(before), len(e.Writes()); took > 10*time.Second || n < 4 || n > 10 {
@@ -201,7 +201,7 @@ func TestDefaultBinderEndsWithTheCall(t *testing.T) {
 			<-time.After(bindTimeout - time.Second)
 			return nil
 		}
-		e.answer(0, internalError)
+		e.answer(0, errServer)
 		call := e.call(request("db-0"))
 		<-call.done
 		if code := fault.CodeOf(call.err); code != fault.BindTimeout || call.took != bindTimeout {
@@ -254,7 +254,7 @@ func TestDefaultBinderFinishesWhatItHasSent(t *testing.T) {
 				e.spies["a"].do["preBind"] = func(context.Context, *binder.Call) error { <-open; return nil }
 				call := e.call(request("db-0"))
 				e.meanwhile(func() { tc.end(e, call) })
-				e.After("create", binding, 1, func(testkit.Request) error { return internalError })
+				e.After("create", binding, 1, func(testkit.Request) error { return errServer })
 				close(open)
 				call.ends(tc.want)
 				e.wrote("create pods/binding/db-0 (lost)")
@@ -274,10 +274,10 @@ func TestDefaultBinderDoesNotRetryForACallerThatHasGone(t *testing.T) {
 		open := make(chan struct{})
 		e.spies["a"].do["preBind"] = func(context.Context, *binder.Call) error { <-open; return nil }
 		call := e.call(request("db-0"))
-		e.Before("create", binding, 0, func(testkit.Request) error { call.hangUp(); return internalError })
+		e.Before("create", binding, 0, func(testkit.Request) error { call.hangUp(); return errServer })
 		close(open)
 		call.ends(hungUp)
 		e.wrote("create pods/binding/db-0 (500)")
-		e.boundTo("db-0", "")
+		e.boundTo("")
 	})
 }

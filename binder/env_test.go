@@ -187,11 +187,11 @@ func (e *env) wrote(want ...string) {
 	}
 }
 
-// boundTo checks the pod's node.
-func (e *env) boundTo(pod, node string) {
+// boundTo checks the node of pod db-0.
+func (e *env) boundTo(node string) {
 	e.t.Helper()
-	if got := e.Pod(pod).Spec.NodeName; got != node {
-		e.t.Errorf("pod %s is on node %q, want %q", pod, got, node)
+	if got := e.Pod("db-0").Spec.NodeName; got != node {
+		e.t.Errorf("pod db-0 is on node %q, want %q", got, node)
 	}
 }
 

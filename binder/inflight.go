@@ -91,7 +91,8 @@ func (f *inflight) join(current *flight) bool {
 func (f *inflight) leave(ctx context.Context, current *flight) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if current.callers--; current.callers == 0 {
+	current.callers--
+	if current.callers == 0 {
 		current.cancel(callerGone(ctx))
 	}
 }

@@ -206,7 +206,8 @@ func TestManyCallsForOnePodRunOneCycleAtATime(t *testing.T) {
 		begin := make(chan struct{})
 		e.spies["a"].do["preBind"] = func(context.Context, *binder.Call) error {
 			<-begin
-			if running++; running != 1 { // the race detector watches too
+			running++
+			if running != 1 { // the race detector watches too
 				t.Errorf("%d cycles at a time", running)
 			}
 			cycles++

@@ -3,6 +3,7 @@ package binder_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,9 +38,7 @@ func fields(outcome string, more map[string]any) map[string]any {
 		"claims": []any{}, "durationMs": 1000.0,
 		"stagesMs": map[string]any{"admit": 0.0, "permit": 0.0, "reserve": 1000.0, "preBind": 0.0, "bind": 0.0, "postBind": 0.0},
 	}
-	for name, value := range more {
-		all[name] = value
-	}
+	maps.Copy(all, more)
 	return all
 }
 

@@ -7,6 +7,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/prebind/prebind/internal/fault"
+	"github.com/prebind/prebind/internal/logging"
 )
 
 // Stages without plugins; they are timed like the others.
@@ -62,7 +63,7 @@ func (b *Binder) finish(r *report, err error) {
 
 	fields := []zap.Field{
 		zap.String("outcome", outcome),
-		zap.String("pod", r.req.Namespace+"/"+r.req.Name),
+		logging.Pod(r.req.Namespace, r.req.Name),
 		zap.String("uid", string(r.req.UID)),
 		zap.String("node", r.req.Node),
 		zap.Strings("claims", r.claims),

@@ -26,7 +26,7 @@ func TestVolumesAreBoundBeforeThePodIs(t *testing.T) {
 		e.FinishBinding("pv-1")
 		call.ends("")
 		e.wrote("patch persistentvolumes/pv-1", "create pods/binding/db-0")
-		e.boundTo("db-0", node7)
+		e.boundTo(node7)
 		if diff := cmp.Diff([]any{"shop/data-0"}, e.lines()[0].Fields["claims"]); diff != "" {
 			t.Errorf("claims in the log (-want +got):\n%s", diff)
 		}
@@ -119,7 +119,7 @@ func TestARepeatedCallGoesOn(t *testing.T) {
 		if n := len(e.Writes()); n != 3 {
 			t.Errorf("writes: %v", e.Writes())
 		}
-		e.boundTo("db-0", node7)
+		e.boundTo(node7)
 	})
 }
 

@@ -36,9 +36,6 @@ func decode(data []byte, cfg *PrebindConfiguration) (field.ErrorList, error) {
 	if err := json.Unmarshal(text, &tree); err != nil {
 		return nil, fmt.Errorf("parsing YAML: %w", err)
 	}
-	if root, ok := tree.(map[string]any); ok {
-		mistakes = append(mistakes, requireType(root)...)
-	}
 	more, err := decodeTree(tree, text, cfg)
 	return append(mistakes, more...), err
 }
@@ -64,25 +61,13 @@ func decodeTree(tree any, text []byte, cfg *PrebindConfiguration) (field.ErrorLi
 		}
 		value, removed := remove(tree, mistyped.Field)
 		if !removed {
-			return nil, fmt.Errorf("decoding configuration: the file must be a mapping with %q and %q", "apiVersion", "kind")
+			return nil, fmt.Errorf("decoding configuration: the file must be a mapping of keys to values")
 		}
 		mistakes = append(mistakes, field.Invalid(path(mistyped.Field), value, expected(typeAt(mistyped.Field))))
 		if text, err = json.Marshal(tree); err != nil {
 			return nil, fmt.Errorf("decoding configuration: %w", err)
 		}
 	}
-}
-
-// requireType asks for the two keys that say what the file is; later versions
-// of the format can be told apart by them alone.
-func requireType(root map[string]any) field.ErrorList {
-	var mistakes field.ErrorList
-	for key, want := range map[string]string{"apiVersion": APIVersion, "kind": Kind} {
-		if root[key] == nil {
-			mistakes = append(mistakes, field.Required(field.NewPath(key), fmt.Sprintf("must be %q", want)))
-		}
-	}
-	return mistakes
 }
 
 // duplicateKeys finds the keys that stand more than once in one mapping.
@@ -114,7 +99,7 @@ func duplicateKeys(at *field.Path, tree any) field.ErrorList {
 // unknownKey turns the decoder's complaint into one that names the key meant,
 // or those that exist.
 func unknownKey(err error) *field.Error {
-	located, ok := err.(kjson.FieldError)
+	located, ok := errors.AsType[kjson.FieldError](err)
 	if !ok {
 		return field.Forbidden(nil, err.Error())
 	}
@@ -139,8 +124,8 @@ func unknownKey(err error) *field.Error {
 func keysOf(parent string) []string {
 	mapping := typeAt(parent)
 	keys := make([]string, 0, mapping.NumField())
-	for i := range mapping.NumField() {
-		keys = append(keys, mapping.Field(i).Tag.Get("json"))
+	for f := range mapping.Fields() {
+		keys = append(keys, f.Tag.Get("json"))
 	}
 	return keys
 }
@@ -150,8 +135,8 @@ func keysOf(parent string) []string {
 func typeAt(dotted string) reflect.Type {
 	at := reflect.TypeFor[PrebindConfiguration]()
 	for key := range strings.SplitSeq(dotted, ".") {
-		for i := range at.NumField() {
-			if f := at.Field(i); f.Tag.Get("json") == key {
+		for f := range at.Fields() {
+			if f.Tag.Get("json") == key {
 				at = f.Type
 				break
 			}

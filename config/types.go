@@ -8,10 +8,9 @@ const (
 
 // PrebindConfiguration is the whole configuration of `prebind serve`.
 type PrebindConfiguration struct {
-	// APIVersion is "prebind.dev/v1alpha1". Required, unless the whole file is
-	// empty.
+	// APIVersion is "prebind.dev/v1alpha1", which is also its default.
 	APIVersion string `json:"apiVersion"`
-	// Kind is "PrebindConfiguration". Required, unless the whole file is empty.
+	// Kind is "PrebindConfiguration", which is also its default.
 	Kind string `json:"kind"`
 
 	// Server says where prebind listens.

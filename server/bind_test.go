@@ -26,15 +26,15 @@ func TestBindPassesArgumentsOn(t *testing.T) {
 		return nil
 	})})
 	body := `{"PodName":"db-0","PodNamespace":"shop","PodUID":"u-1","Node":"node-7","Later":{"more":[1]}}`
-	resp, text := i.do(t, http.MethodPost, i.url+"/v1/bind", body, http.Header{"X-Request-Id": {"req-1"}})
-	if msg := resultOf(t, resp, text); msg != "" {
+	resp := i.do(t, http.MethodPost, i.url+"/v1/bind", body, http.Header{"X-Request-Id": {"req-1"}})
+	if msg := resp.result(t); msg != "" {
 		t.Errorf("Error = %q", msg)
 	}
 	want := binder.Request{ID: "req-1", Namespace: "shop", Name: "db-0", UID: "u-1", Node: "node-7"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("request (-want +got):\n%s", diff)
 	}
-	if id := resp.Header.Get("X-Request-Id"); id != "req-1" {
+	if id := resp.header.Get("X-Request-Id"); id != "req-1" {
 		t.Errorf("answered X-Request-Id = %q", id)
 	}
 }
@@ -164,7 +164,7 @@ func TestBindSlowBody(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = resp.Body.Close()
-	if got, want := resultOf(t, resp, string(text)), "InvalidRequest: reading the body: it did not arrive within 50ms"; got != want {
+	if got, want := (answer{resp.StatusCode, resp.Header, string(text)}).result(t), "InvalidRequest: reading the body: it did not arrive within 50ms"; got != want {
 		t.Errorf("Error = %q, want %q", got, want)
 	}
 	if _, err := reader.ReadByte(); !errors.Is(err, io.EOF) {
@@ -186,8 +186,8 @@ func TestRequestIDs(t *testing.T) {
 		"no ASCII": {"ä", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			resp, _ := i.do(t, http.MethodPost, i.url+"/v1/bind", validBody, http.Header{"X-Request-Id": {tc.id}})
-			got := resp.Header.Get("X-Request-Id")
+			resp := i.do(t, http.MethodPost, i.url+"/v1/bind", validBody, http.Header{"X-Request-Id": {tc.id}})
+			got := resp.header.Get("X-Request-Id")
 			if got == "" || (got == tc.id) != tc.keep {
 				t.Errorf("sent %q, got %q", tc.id, got)
 			}

@@ -1,10 +1,10 @@
 package server_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -72,16 +72,21 @@ func start(t testing.TB, cfg server.Config) *instance {
 	return i
 }
 
-// do sends a request and returns the answer with its whole body.
-func (i *instance) do(t testing.TB, method, url, body string, header http.Header) (*http.Response, string) {
+// answer is what came back, body read.
+type answer struct {
+	code   int
+	header http.Header
+	body   string
+}
+
+// do sends a request.
+func (i *instance) do(t testing.TB, method, url, body string, header http.Header) answer {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for key, values := range header {
-		req.Header[key] = values
-	}
+	maps.Copy(req.Header, header)
 	resp, err := i.client.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -91,30 +96,30 @@ func (i *instance) do(t testing.TB, method, url, body string, header http.Header
 	if err != nil {
 		t.Fatal(err)
 	}
-	return resp, string(text)
+	return answer{resp.StatusCode, resp.Header, string(text)}
 }
 
 // bind posts a body to /v1/bind and returns the result's Error. Anything but
 // 200 with a complete result fails the test.
 func (i *instance) bind(t testing.TB, body string) string {
 	t.Helper()
-	resp, text := i.do(t, http.MethodPost, i.url+"/v1/bind", body, nil)
-	return resultOf(t, resp, text)
+	return i.do(t, http.MethodPost, i.url+"/v1/bind", body, nil).result(t)
 }
 
-func resultOf(t testing.TB, resp *http.Response, text string) string {
+// result returns the Error of a complete ExtenderBindingResult, see bind.
+func (a answer) result(t testing.TB) string {
 	t.Helper()
-	if resp.StatusCode != http.StatusOK {
-		t.Fatalf("status %d, body %s", resp.StatusCode, text)
+	if a.code != http.StatusOK {
+		t.Fatalf("status %d, body %s", a.code, a.body)
 	}
-	if got := resp.Header.Get("Content-Type"); got != "application/json" {
+	if got := a.header.Get("Content-Type"); got != "application/json" {
 		t.Errorf("Content-Type = %q", got)
 	}
 	var result *extenderv1.ExtenderBindingResult
-	decoder := json.NewDecoder(bytes.NewReader([]byte(text)))
+	decoder := json.NewDecoder(strings.NewReader(a.body))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&result); err != nil || result == nil || decoder.More() || !strings.Contains(text, `"Error"`) {
-		t.Fatalf("200 with %q, which is no ExtenderBindingResult (%v)", text, err)
+	if err := decoder.Decode(&result); err != nil || result == nil || decoder.More() || !strings.Contains(a.body, `"Error"`) {
+		t.Fatalf("200 with %q, which is no ExtenderBindingResult (%v)", a.body, err)
 	}
 	return result.Error
 }

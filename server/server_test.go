@@ -68,9 +68,9 @@ func TestWrongMethodAndPath(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			resp, body := i.do(t, tc.method, tc.url, validBody, nil)
-			if resp.StatusCode != tc.code || resp.Header.Get("Allow") != tc.allow || strings.TrimSpace(body) != tc.body {
-				t.Errorf("got %d, Allow %q, body %s", resp.StatusCode, resp.Header.Get("Allow"), body)
+			resp := i.do(t, tc.method, tc.url, validBody, nil)
+			if resp.code != tc.code || resp.header.Get("Allow") != tc.allow || strings.TrimSpace(resp.body) != tc.body {
+				t.Errorf("got %d, Allow %q, body %s", resp.code, resp.header.Get("Allow"), resp.body)
 			}
 		})
 	}
@@ -89,11 +89,11 @@ func TestHealth(t *testing.T) {
 	}})
 	want := func(path string, code int, body string) {
 		t.Helper()
-		resp, got := i.do(t, http.MethodGet, i.opsURL+path, "", nil)
-		if resp.StatusCode != code {
-			t.Errorf("%s: status %d", path, resp.StatusCode)
+		resp := i.do(t, http.MethodGet, i.opsURL+path, "", nil)
+		if resp.code != code {
+			t.Errorf("%s: status %d", path, resp.code)
 		}
-		if diff := cmp.Diff(body, got); diff != "" {
+		if diff := cmp.Diff(body, resp.body); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", path, diff)
 		}
 	}
@@ -121,7 +121,7 @@ func TestMetrics(t *testing.T) {
 	i.do(t, http.MethodGet, i.url+"/v1/bind", "", nil)
 	i.do(t, http.MethodGet, i.url+"/a", "", nil)
 	i.do(t, http.MethodGet, i.url+"/b", "", nil)
-	_, text := i.do(t, http.MethodGet, i.opsURL+"/metrics", "", nil)
+	text := i.do(t, http.MethodGet, i.opsURL+"/metrics", "", nil).body
 	for _, line := range []string{
 		`prebind_http_requests_total{code="200",path="/v1/bind"} 2`,
 		`prebind_http_requests_total{code="404",path="other"} 2`,
@@ -160,9 +160,9 @@ func TestStopAnswersRunningCalls(t *testing.T) {
 	<-waiting
 	i.stop()
 	<-drained
-	resp, body := i.do(t, http.MethodGet, i.opsURL+"/readyz", "", nil)
-	if resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(body, "[-]shutdown failed: process is shutting down\n") {
-		t.Errorf("/readyz while stopping: %d %s", resp.StatusCode, body)
+	resp := i.do(t, http.MethodGet, i.opsURL+"/readyz", "", nil)
+	if resp.code != http.StatusServiceUnavailable || !strings.Contains(resp.body, "[-]shutdown failed: process is shutting down\n") {
+		t.Errorf("/readyz while stopping: %d %s", resp.code, resp.body)
 	}
 	close(hold)
 	if got, want := <-answered, "ShuttingDown: try again"; got != want {

@@ -79,7 +79,7 @@ func TestMakePlanChecksCapacity(t *testing.T) {
 	unsized := of(sizeless(testkit.Claim("data-0").Class("fast"))).class(testkit.Class("fast").Provisions("csi.example.com")).capacity(driver)
 	undecided := &storagev1.CSIDriver{}
 	unknown := room("1Ti")
-	unknown.CSIStorageCapacity.Capacity = nil
+	unknown.Capacity = nil
 	asked := sized()
 	asked.Claim.Annotations = map[string]string{"volume.kubernetes.io/selected-node": nodeName}
 	runPlans(t, map[string]planCase{

@@ -86,7 +86,8 @@ func (r *reservations) release(bindings []Binding) {
 		if held == nil || held.claim != b.Claim.UID {
 			continue
 		}
-		if held.holders--; held.holders <= 0 && held.written == "" {
+		held.holders--
+		if held.holders <= 0 && held.written == "" {
 			r.drop(held)
 		}
 	}

@@ -217,20 +217,27 @@ func TestReserveFailsWithoutAWrite(t *testing.T) {
 		want    string
 	}{
 		"the node does not exist (S15 a)": {
-			db0(), []runtime.Object{testkit.Claim("data-0"), onNode7("pv-1")},
+			db0(),
+			[]runtime.Object{testkit.Claim("data-0"), onNode7("pv-1")},
 			func(e *env) { e.Remove("nodes", node7) },
 			"NodeNotFound: node node-7 does not exist",
 		},
 		"one of several claims is impossible (S26)": {
-			testkit.Pod("db-0").Uses("log-0", "data-0"), []runtime.Object{testkit.Claim("log-0").Class("fast"), testkit.Claim("data-0"), testkit.Volume("pv-1").OnHost("node-8")}, nil,
+			testkit.Pod("db-0").Uses("log-0", "data-0"),
+			[]runtime.Object{testkit.Claim("log-0").Class("fast"), testkit.Claim("data-0"), testkit.Volume("pv-1").OnHost("node-8")},
+			nil,
 			fmt.Sprintf(noFreeVolume, 1),
 		},
 		"a claim is used as the pod's own and is not (S37)": {
-			testkit.Pod("db-0").Uses("db-0-scratch").UsesEphemeral("scratch"), []runtime.Object{owned, onNode7("pv-1")}, nil,
+			testkit.Pod("db-0").Uses("db-0-scratch").UsesEphemeral("scratch"),
+			[]runtime.Object{owned, onNode7("pv-1")},
+			nil,
 			"ClaimNotOwned: claim shop/db-0-scratch (class local): PVC shop/db-0-scratch was not created for pod shop/db-0 (pod is not owner)",
 		},
 		"the same, named the other way round (S37)": {
-			testkit.Pod("db-0").UsesEphemeral("scratch").Uses("db-0-scratch"), []runtime.Object{owned, onNode7("pv-1")}, nil,
+			testkit.Pod("db-0").UsesEphemeral("scratch").Uses("db-0-scratch"),
+			[]runtime.Object{owned, onNode7("pv-1")},
+			nil,
 			"ClaimNotOwned: claim shop/db-0-scratch (class local): PVC shop/db-0-scratch was not created for pod shop/db-0 (pod is not owner)",
 		},
 		"the API server fails when asked": {
@@ -250,10 +257,12 @@ func TestReserveFailsWithoutAWrite(t *testing.T) {
 			`Forbidden: get persistentvolumeclaims shop/data-0: RBAC refuses it; give prebind's ServiceAccount the rights of its manifest: persistentvolumeclaims "data-0" is forbidden: User cannot get`,
 		},
 		"the driver has no room": {
-			testkit.Pod("db-0").Uses("log-0"), []runtime.Object{
+			testkit.Pod("db-0").Uses("log-0"),
+			[]runtime.Object{
 				testkit.Claim("log-0").Class("fast"), testkit.Driver("csi.example.com", true),
 				testkit.Capacity("a", "fast", "1Gi"), testkit.Capacity("b", "other", "1Ti"),
-			}, nil,
+			},
+			nil,
 			"NoCapacity: claim shop/log-0 (class fast): node node-7: node(s) did not have enough free storage (driver csi.example.com)",
 		},
 	}

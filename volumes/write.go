@@ -18,6 +18,7 @@ import (
 
 	"github.com/prebind/prebind/internal/ctxlog"
 	"github.com/prebind/prebind/internal/fault"
+	"github.com/prebind/prebind/internal/logging"
 )
 
 // fieldManager owns our fields in managedFields.
@@ -63,7 +64,7 @@ func (p *Prebinder) claimVolume(ctx context.Context, i *item, node *v1.Node) err
 			if bound, err = p.patchVolume(ctx, i.volume, bound); err != nil {
 				return err
 			}
-			ctxlog.From(ctx).Debug("wrote claimRef", zap.String("claim", i.claim.Namespace+"/"+i.claim.Name),
+			ctxlog.From(ctx).Debug("wrote claimRef", logging.Claim(i.claim.Namespace, i.claim.Name),
 				zap.String("volume", bound.Name), zap.String("resourceVersion", bound.ResourceVersion))
 		}
 		p.settle(i, bound)
@@ -162,7 +163,7 @@ func (p *Prebinder) selectNode(ctx context.Context, i *item, node string) error 
 			return err
 		}
 		i.claim = claim
-		ctxlog.From(ctx).Debug("wrote selected-node", zap.String("claim", name),
+		ctxlog.From(ctx).Debug("wrote selected-node", logging.Claim(i.claim.Namespace, i.claim.Name),
 			zap.String("node", node), zap.String("resourceVersion", claim.ResourceVersion))
 		return nil
 	}

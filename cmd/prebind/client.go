@@ -25,7 +25,7 @@ func newClient(flag string, connection config.ClientConnection) (kubernetes.Inte
 	// Everything that prebind reads is a built-in type, for which protobuf is
 	// several times cheaper than JSON; what has no protobuf still comes as JSON.
 	cfg.ContentType = runtime.ContentTypeProtobuf
-	cfg.AcceptContentTypes = strings.Join([]string{runtime.ContentTypeProtobuf, runtime.ContentTypeJSON}, ",")
+	cfg.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	client, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("making the client of the API server: %w", err)

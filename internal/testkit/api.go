@@ -179,8 +179,8 @@ func (a *API) runRules(request Request, after bool) error {
 		if r.countdown <= 1 {
 			due = append(due, r.run)
 		}
-		if r.countdown--; r.countdown != 0 {
-			r.countdown = max(r.countdown, 0)
+		if r.countdown != 1 {
+			r.countdown = max(r.countdown-1, 0)
 			kept = append(kept, r)
 		}
 	}

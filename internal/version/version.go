@@ -9,6 +9,8 @@ import (
 )
 
 // Set by -ldflags -X, and by nothing else. Empty: see Get.
+//
+//nolint:gochecknoglobals // the linker can set nothing else
 var (
 	release string
 	commit  string

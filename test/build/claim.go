@@ -4,7 +4,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 )
 
 // ClaimBuilder builds a PersistentVolumeClaim.
@@ -30,7 +29,7 @@ func claimSpec(size string) corev1.PersistentVolumeClaimSpec {
 
 // Class names the class; "" means volumes without a class.
 func (b *ClaimBuilder) Class(name string) *ClaimBuilder {
-	b.claim.Spec.StorageClassName = ptr.To(name)
+	b.claim.Spec.StorageClassName = new(name)
 	return b
 }
 
@@ -48,7 +47,7 @@ func (b *ClaimBuilder) Modes(modes ...corev1.PersistentVolumeAccessMode) *ClaimB
 
 // Block asks for a block device.
 func (b *ClaimBuilder) Block() *ClaimBuilder {
-	b.claim.Spec.VolumeMode = ptr.To(corev1.PersistentVolumeBlock)
+	b.claim.Spec.VolumeMode = new(corev1.PersistentVolumeBlock)
 	return b
 }
 

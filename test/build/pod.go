@@ -4,7 +4,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 )
 
 // PodBuilder builds a Pod, or the pods of a workload.
@@ -42,7 +41,7 @@ func (b *PodBuilder) Claim(names ...string) *PodBuilder {
 // named POD-NAME.
 func (b *PodBuilder) Ephemeral(name, class, size string) *PodBuilder {
 	spec := claimSpec(size)
-	spec.StorageClassName = ptr.To(class)
+	spec.StorageClassName = new(class)
 	return b.volume(name, corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{
 		VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{Spec: spec},
 	}})

@@ -6,7 +6,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 )
 
 // NoProvisioner is the provisioner of classes that only have volumes made by
@@ -22,7 +21,7 @@ func Class(name string) *ClassBuilder {
 		TypeMeta:          metav1.TypeMeta{APIVersion: "storage.k8s.io/v1", Kind: "StorageClass"},
 		ObjectMeta:        metav1.ObjectMeta{Name: name},
 		Provisioner:       NoProvisioner,
-		VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer),
+		VolumeBindingMode: new(storagev1.VolumeBindingWaitForFirstConsumer),
 	}}
 }
 
@@ -34,7 +33,7 @@ func (b *ClassBuilder) Provisioner(name string) *ClassBuilder {
 
 // Immediate binds claims without waiting for a pod.
 func (b *ClassBuilder) Immediate() *ClassBuilder {
-	b.class.VolumeBindingMode = ptr.To(storagev1.VolumeBindingImmediate)
+	b.class.VolumeBindingMode = new(storagev1.VolumeBindingImmediate)
 	return b
 }
 
@@ -58,7 +57,7 @@ func (b *ClassBuilder) AllowedTopology(key string, values ...string) *ClassBuild
 
 // Retain keeps volumes whose claim is deleted.
 func (b *ClassBuilder) Retain() *ClassBuilder {
-	b.class.ReclaimPolicy = ptr.To(corev1.PersistentVolumeReclaimRetain)
+	b.class.ReclaimPolicy = new(corev1.PersistentVolumeReclaimRetain)
 	return b
 }
 
@@ -106,7 +105,7 @@ func (b *VolumeBuilder) Modes(modes ...corev1.PersistentVolumeAccessMode) *Volum
 
 // Block makes it a block device.
 func (b *VolumeBuilder) Block() *VolumeBuilder {
-	b.volume.Spec.VolumeMode = ptr.To(corev1.PersistentVolumeBlock)
+	b.volume.Spec.VolumeMode = new(corev1.PersistentVolumeBlock)
 	return b
 }
 

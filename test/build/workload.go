@@ -4,7 +4,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 )
 
 // StatefulSetBuilder builds a StatefulSet.
@@ -18,7 +17,7 @@ func StatefulSet(namespace, name string) *StatefulSetBuilder {
 		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec: appsv1.StatefulSetSpec{
-			Replicas: ptr.To[int32](1), ServiceName: name, Selector: selector, Template: template,
+			Replicas: new(int32(1)), ServiceName: name, Selector: selector, Template: template,
 		},
 	}}
 }
@@ -33,7 +32,7 @@ func pods(app string) (*metav1.LabelSelector, corev1.PodTemplateSpec) {
 
 // Replicas sets the number of pods.
 func (b *StatefulSetBuilder) Replicas(n int32) *StatefulSetBuilder {
-	b.set.Spec.Replicas = ptr.To(n)
+	b.set.Spec.Replicas = new(n)
 	return b
 }
 
@@ -68,13 +67,13 @@ func Deployment(namespace, name string) *DeploymentBuilder {
 	return &DeploymentBuilder{deployment: &appsv1.Deployment{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec:       appsv1.DeploymentSpec{Replicas: ptr.To[int32](1), Selector: selector, Template: template},
+		Spec:       appsv1.DeploymentSpec{Replicas: new(int32(1)), Selector: selector, Template: template},
 	}}
 }
 
 // Replicas sets the number of pods.
 func (b *DeploymentBuilder) Replicas(n int32) *DeploymentBuilder {
-	b.deployment.Spec.Replicas = ptr.To(n)
+	b.deployment.Spec.Replicas = new(n)
 	return b
 }
 

@@ -53,7 +53,7 @@ func (f AuditFilter) matches(e *auditv1.Event) bool {
 		is(f.Namespace, ref.Namespace) && is(f.Name, ref.Name) &&
 		(f.Code == 0 || e.ResponseStatus != nil && e.ResponseStatus.Code == f.Code) &&
 		(f.Since.IsZero() || !e.RequestReceivedTimestamp.Time.Before(f.Since)) &&
-		(f.Until.IsZero() || !e.RequestReceivedTimestamp.Time.After(f.Until))
+		(f.Until.IsZero() || !e.RequestReceivedTimestamp.After(f.Until))
 }
 
 // Audit returns the requests that filter picks, in the order in which the API
@@ -85,7 +85,7 @@ func (cp *ControlPlane) flushAudit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, cp.admin.Host+"/version", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, cp.admin.Host+"/version", http.NoBody)
 	if err != nil {
 		return err
 	}

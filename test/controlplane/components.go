@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strconv"
@@ -19,7 +20,7 @@ func (cp *ControlPlane) startEtcd(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return withFreePorts(1, func(ports []int) error {
+	return withFreePorts(ctx, 1, func(ports []int) error {
 		url := "https://" + address(ports[0])
 		ready, err := httpsProbe(url+"/readyz", cp.files.etcdCA, &pair)
 		if err != nil {
@@ -44,7 +45,7 @@ func (cp *ControlPlane) startEtcd(ctx context.Context) error {
 }
 
 func (cp *ControlPlane) startAPIServer(ctx context.Context) error {
-	return withFreePorts(1, func(ports []int) error {
+	return withFreePorts(ctx, 1, func(ports []int) error {
 		cp.apiServerURL = "https://" + address(ports[0])
 		ready, err := httpsProbe(cp.apiServerURL+"/readyz", cp.clusterCA, nil)
 		if err != nil {
@@ -104,7 +105,7 @@ func (cp *ControlPlane) startControllerManager(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = withFreePorts(1, func(ports []int) error {
+	err = withFreePorts(ctx, 1, func(ports []int) error {
 		ready, err := httpsProbe("https://"+address(ports[0])+"/healthz", cp.clusterCA, nil)
 		if err != nil {
 			return err
@@ -174,7 +175,7 @@ func (cp *ControlPlane) awaitDefaultServiceAccount(ctx context.Context, namespac
 		return last == nil, nil
 	})
 	if err != nil {
-		return fmt.Errorf("waiting for the default service account of namespace %s: %w (last answer: %v)", namespace, err, last)
+		return fmt.Errorf("waiting for the default service account of namespace %s: %w", namespace, errors.Join(err, last))
 	}
 	return nil
 }

@@ -13,7 +13,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/ptr"
 
 	"github.com/prebind/prebind/test/build"
 )
@@ -107,25 +106,25 @@ func (k *kubelets) work(ctx context.Context) {
 
 // sync brings one pod to where its kubelet would have brought it.
 func (k *kubelets) sync(ctx context.Context, key string) error {
-	object, exists, err := k.pods.GetByKey(key)
-	if err != nil || !exists {
-		return err
-	}
-	pod := object.(*corev1.Pod)
-	if pod.Spec.NodeName == "" {
-		return nil
-	}
-	node, exists, err := k.nodes.GetByKey(pod.Spec.NodeName)
+	object, _, err := k.pods.GetByKey(key)
 	if err != nil {
 		return err
 	}
-	if !exists || node.(*corev1.Node).Labels[build.NodeLabel] != "true" {
+	pod, ok := object.(*corev1.Pod)
+	if !ok || pod.Spec.NodeName == "" {
+		return nil
+	}
+	object, _, err = k.nodes.GetByKey(pod.Spec.NodeName)
+	if err != nil {
+		return err
+	}
+	if !simulated(object) {
 		return nil
 	}
 	pods := k.client.CoreV1().Pods(pod.Namespace)
 	if pod.DeletionTimestamp != nil {
 		err = pods.Delete(ctx, pod.Name, metav1.DeleteOptions{
-			GracePeriodSeconds: ptr.To[int64](0),
+			GracePeriodSeconds: new(int64(0)),
 			Preconditions:      metav1.NewUIDPreconditions(string(pod.UID)),
 		})
 	} else if pod.Status.Phase == corev1.PodPending {
@@ -137,6 +136,12 @@ func (k *kubelets) sync(ctx context.Context, key string) error {
 		return nil
 	}
 	return err
+}
+
+// simulated tells whether an object is a node whose kubelet we play.
+func simulated(object any) bool {
+	node, ok := object.(*corev1.Node)
+	return ok && node.Labels[build.NodeLabel] == "true"
 }
 
 // markRunning sets the status of a pod whose containers have all started.
@@ -157,7 +162,7 @@ func markRunning(pod *corev1.Pod) {
 	pod.Status.ContainerStatuses = nil
 	for _, c := range pod.Spec.Containers {
 		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{
-			Name: c.Name, Image: c.Image, Ready: true, Started: ptr.To(true),
+			Name: c.Name, Image: c.Image, Ready: true, Started: new(true),
 			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}},
 		})
 	}

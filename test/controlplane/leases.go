@@ -9,9 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/utils/ptr"
-
-	"github.com/prebind/prebind/test/build"
 )
 
 // leaseInterval is how often kubelets renew a node's lease.
@@ -21,7 +18,7 @@ const leaseInterval = 10 * time.Second
 func (k *kubelets) renewLeases(ctx context.Context) {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		for _, object := range k.nodes.List() {
-			if node := object.(*corev1.Node); node.Labels[build.NodeLabel] == "true" {
+			if node, ok := object.(*corev1.Node); ok && simulated(node) {
 				_ = k.renewLease(ctx, node.Name) // the next round tries again
 			}
 		}
@@ -36,7 +33,7 @@ func (k *kubelets) renewLease(ctx context.Context, node string) error {
 		_, err = leases.Create(ctx, &coordinationv1.Lease{
 			ObjectMeta: metav1.ObjectMeta{Name: node},
 			Spec: coordinationv1.LeaseSpec{
-				HolderIdentity: ptr.To(node), LeaseDurationSeconds: ptr.To[int32](40), RenewTime: &now,
+				HolderIdentity: new(node), LeaseDurationSeconds: new(int32(40)), RenewTime: &now,
 			},
 		}, metav1.CreateOptions{})
 		return err

@@ -102,8 +102,8 @@ func encode(signed *x509.Certificate, key crypto.Signer) (keyPair, error) {
 }
 
 // issueFiles writes an issued certificate and its key to the authority's folder.
-func (a *authority) issueFiles(file, user string, groups ...string) (certFile, keyFile string, err error) {
-	pair, err := a.issue(user, groups...)
+func (a *authority) issueFiles(file, user string) (certFile, keyFile string, err error) {
+	pair, err := a.issue(user)
 	if err != nil {
 		return "", "", err
 	}

@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -18,17 +19,24 @@ const (
 
 // freePorts returns n different loopback ports that nobody listens on.
 // Another process may still be faster: see [Process.Start] and withFreePorts.
-func freePorts(n int) ([]int, error) {
+func freePorts(ctx context.Context, n int) ([]int, error) {
+	var config net.ListenConfig
+	var held []net.Listener // until all are found: they must differ
+	defer func() {
+		for _, listener := range held {
+			_ = listener.Close()
+		}
+	}()
 	var ports []int
 	var last error
 	for range 100 * n {
 		port := firstPort + rand.IntN(lastPort-firstPort)
-		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		listener, err := config.Listen(ctx, "tcp", address(port))
 		if err != nil {
 			last = err
 			continue
 		}
-		defer listener.Close() // not before all are found: they must differ
+		held = append(held, listener)
 		if ports = append(ports, port); len(ports) == n {
 			return ports, nil
 		}
@@ -38,11 +46,11 @@ func freePorts(n int) ([]int, error) {
 
 // withFreePorts calls start with n free ports, and again with others as long
 // as the error is that one was taken.
-func withFreePorts(n int, start func(ports []int) error) error {
+func withFreePorts(ctx context.Context, n int, start func(ports []int) error) error {
 	const attempts = 5
 	var err error
 	for range attempts {
-		ports, findErr := freePorts(n)
+		ports, findErr := freePorts(ctx, n)
 		if findErr != nil {
 			return findErr
 		}

@@ -94,7 +94,7 @@ func (cp *ControlPlane) StartPrebind(ctx context.Context, opts PrebindOptions) (
 	}
 	var prebind *Prebind
 	err = cp.step(ctx, opts.Name, func(ctx context.Context) error {
-		return withFreePorts(2, func(ports []int) error {
+		return withFreePorts(ctx, 2, func(ports []int) error {
 			config, err := opts.writeConfig(cp.dir, ports[0], ports[1])
 			if err != nil {
 				return err

@@ -56,12 +56,18 @@ func TestPrebindBindsInModeBindAndComesBackOnItsPorts(t *testing.T) {
 	if err := prebind.Start(ctx); err != nil {
 		t.Fatal(err)
 	}
-	response, err := http.Get(prebind.OpsURL() + "/livez")
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, prebind.OpsURL()+"/livez", http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
-	response.Body.Close()
-	http.DefaultClient.CloseIdleConnections()
+	defer http.DefaultClient.CloseIdleConnections()
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := response.Body.Close(); err != nil {
+		t.Error(err)
+	}
 	if response.StatusCode != http.StatusOK {
 		t.Errorf("/livez answered %s after a restart", response.Status)
 	}

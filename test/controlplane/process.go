@@ -84,7 +84,7 @@ func (p *Process) launch() (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer log.Close()
+	defer func() { _ = log.Close() }() // the child has its own
 	info, err := log.Stat()
 	if err != nil {
 		return nil, err
@@ -95,7 +95,9 @@ func (p *Process) launch() (*run, error) {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		defer close(r.done)
-		cmd := exec.Command(p.path, p.args...)
+		// No context: it would end the program at the end of the call that
+		// started it.
+		cmd := exec.CommandContext(context.Background(), p.path, p.args...)
 		cmd.Stdout, cmd.Stderr = log, log
 		cmd.SysProcAttr = childAttributes()
 		if err := cmd.Start(); err != nil {
@@ -118,12 +120,19 @@ func (p *Process) launch() (*run, error) {
 // errEnded says that a program ended before it served.
 var errEnded = errors.New("it ended")
 
+func endedError(status error) error {
+	if status == nil {
+		return fmt.Errorf("%w with exit status 0", errEnded)
+	}
+	return fmt.Errorf("%w with %w", errEnded, status)
+}
+
 func (p *Process) awaitReady(ctx context.Context, r *run) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, probeInterval, p.timeout, true, func(ctx context.Context) (bool, error) {
 		select {
 		case <-r.done:
-			return false, fmt.Errorf("%w: %v", errEnded, r.err)
+			return false, endedError(r.err)
 		default:
 		}
 		probe, cancel := context.WithTimeout(ctx, probeTimeout)

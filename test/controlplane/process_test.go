@@ -87,7 +87,7 @@ func TestFrozenProcessCanBeStopped(t *testing.T) {
 func TestTakenPortIsTriedAgainWithAnother(t *testing.T) {
 	dir := t.TempDir()
 	var tried []int
-	err := withFreePorts(1, func(ports []int) error {
+	err := withFreePorts(t.Context(), 1, func(ports []int) error {
 		tried = append(tried, ports[0])
 		script := "echo 'listen tcp 127.0.0.1:80: bind: address already in use'; exit 1"
 		if len(tried) == 3 {
@@ -101,7 +101,7 @@ func TestTakenPortIsTriedAgainWithAnother(t *testing.T) {
 		t.Errorf("error = %v after ports %v, want success at the third", err, tried)
 	}
 	other := errors.New("another error")
-	if err := withFreePorts(1, func([]int) error { return other }); !errors.Is(err, other) {
+	if err := withFreePorts(t.Context(), 1, func([]int) error { return other }); !errors.Is(err, other) {
 		t.Errorf("error = %v, want the first that is not about a port", err)
 	}
 }
@@ -132,7 +132,12 @@ func TestChildDiesWithAKilledParent(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := bufio.NewScanner(stdout)
-	for lines.Scan() && lines.Text() != "started" {
+	started := false
+	for !started && lines.Scan() {
+		started = lines.Text() == "started"
+	}
+	if !started {
+		t.Fatal("the parent did not start its child")
 	}
 	_ = parent.Process.Kill()
 	_ = parent.Wait()

@@ -27,7 +27,7 @@ func readFrom(name string, offset int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	if _, err := file.Seek(offset, io.SeekStart); err != nil {
 		return nil, err
 	}

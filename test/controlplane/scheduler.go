@@ -43,7 +43,7 @@ func (cp *ControlPlane) StartSchedulerWithConfig(ctx context.Context, config []b
 		return fmt.Errorf("starting kube-scheduler: %w", err)
 	}
 	return cp.step(ctx, "kube-scheduler", func(ctx context.Context) error {
-		return withFreePorts(1, func(ports []int) error { return cp.runScheduler(ctx, file, ports[0]) })
+		return withFreePorts(ctx, 1, func(ports []int) error { return cp.runScheduler(ctx, file, ports[0]) })
 	})
 }
 

@@ -79,7 +79,8 @@ func waitFor[T runtime.Object](ctx context.Context, objects cache.ListerWatcher,
 	if err != nil || event == nil || event.Type == watch.Deleted {
 		return none, err
 	}
-	return event.Object.(T), nil
+	object, _ := event.Object.(T) // the condition has seen to it
+	return object, nil
 }
 
 // Events returns the texts of the events about an object, oldest first, as

@@ -1,12 +1,8 @@
 package e2e_test
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"fmt"
-	"io"
-	"net/http"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -66,9 +62,7 @@ func (f *fixture) cleanup(remove func(ctx context.Context) error) {
 func (f *fixture) node(short string, labels map[string]string) string {
 	f.t.Helper()
 	all := map[string]string{"test": f.ns}
-	for key, value := range labels {
-		all[key] = value
-	}
+	maps.Copy(all, labels)
 	node, err := f.client.CoreV1().Nodes().Create(f.ctx, newNode(f.name(short), all), metav1.CreateOptions{})
 	f.must(err)
 	f.cleanup(func(ctx context.Context) error {
@@ -160,7 +154,7 @@ func (f *fixture) eventually(what string, condition func() bool) {
 // Error: "" is success.
 func (f *fixture) bind(pod *v1.Pod, node string) string {
 	f.t.Helper()
-	return f.bindAs(extenderv1.ExtenderBindingArgs{PodName: pod.Name, PodNamespace: pod.Namespace, PodUID: pod.UID, Node: node})
+	return f.bindAs(bindArgs(pod, node))
 }
 
 func (f *fixture) bindAs(args extenderv1.ExtenderBindingArgs) string {
@@ -173,10 +167,9 @@ func (f *fixture) bindAs(args extenderv1.ExtenderBindingArgs) string {
 // start sends a bind call in the background; the answer comes by the channel.
 func (f *fixture) start(pod *v1.Pod, node string) <-chan string {
 	answer := make(chan string, 1)
-	args := extenderv1.ExtenderBindingArgs{PodName: pod.Name, PodNamespace: pod.Namespace, PodUID: pod.UID, Node: node}
-	url := shared.prebind.URL()
+	ctx, url := f.ctx, shared.prebind.URL()
 	go func() {
-		text, err := postBind(f.ctx, url, args)
+		text, err := postBind(ctx, url, bindArgs(pod, node))
 		if err != nil {
 			text = "transport: " + err.Error()
 		}
@@ -194,36 +187,6 @@ func (f *fixture) answer(answer <-chan string) string {
 		f.t.Fatal("no answer to the bind call")
 		return ""
 	}
-}
-
-// postBind is what kube-scheduler does: anything but status 200 is a failure.
-func postBind(ctx context.Context, url string, args extenderv1.ExtenderBindingArgs) (string, error) {
-	body, err := json.Marshal(args)
-	if err != nil {
-		return "", err
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/bind", bytes.NewReader(body))
-	if err != nil {
-		return "", err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return "", err
-	}
-	defer resp.Body.Close()
-	data, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return "", err
-	}
-	if resp.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("%s: %s", resp.Status, data)
-	}
-	var result extenderv1.ExtenderBindingResult
-	if err := json.Unmarshal(data, &result); err != nil {
-		return "", fmt.Errorf("decoding %q: %w", data, err)
-	}
-	return result.Error, nil
 }
 
 // mustBind asks for the bind and checks from the API that it is true.

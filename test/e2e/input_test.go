@@ -2,18 +2,11 @@ package e2e_test
 
 import (
 	"encoding/json"
-	"io"
-	"net/http"
 	"strings"
 	"testing"
 
-	v1 "k8s.io/api/core/v1"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 )
-
-func bindArgs(pod *v1.Pod, node string) extenderv1.ExtenderBindingArgs {
-	return extenderv1.ExtenderBindingArgs{PodName: pod.Name, PodNamespace: pod.Namespace, PodUID: pod.UID, Node: node}
-}
 
 func TestBadInputIsAnsweredAndChangesNothing(t *testing.T) {
 	f := newFixture(t)
@@ -49,15 +42,10 @@ func TestBadInputIsAnsweredAndChangesNothing(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			req, err := http.NewRequestWithContext(t.Context(), tc.method, shared.prebind.URL()+"/v1"+tc.path, strings.NewReader(tc.body))
+			code, data, err := send(t.Context(), tc.method, shared.prebind.URL()+"/v1"+tc.path, []byte(tc.body))
 			f.must(err)
-			resp, err := http.DefaultClient.Do(req)
-			f.must(err)
-			defer resp.Body.Close()
-			data, err := io.ReadAll(resp.Body)
-			f.must(err)
-			if resp.StatusCode != tc.status {
-				t.Fatalf("status %d (%s), want %d", resp.StatusCode, data, tc.status)
+			if code != tc.status {
+				t.Fatalf("status %d (%s), want %d", code, data, tc.status)
 			}
 			if tc.status != 200 {
 				return

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"strings"
@@ -90,16 +89,7 @@ func (w *world) checkAtRest(ctx context.Context) error {
 
 // metrics returns what GET /metrics answers.
 func (w *world) metrics(ctx context.Context) (string, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.prebind.OpsURL()+"/metrics", nil)
-	if err != nil {
-		return "", err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return "", err
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
+	_, text, err := send(ctx, http.MethodGet, w.prebind.OpsURL()+"/metrics", nil)
 	return string(text), err
 }
 

@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -134,14 +133,9 @@ func TestS40_ListIsForbidden(t *testing.T) {
 // get returns status and body; a server that is not up yet has status 0.
 func (f *fixture) get(url string) (int, string) {
 	f.t.Helper()
-	req, err := http.NewRequestWithContext(f.ctx, http.MethodGet, url, nil)
-	f.must(err)
-	resp, err := http.DefaultClient.Do(req)
+	code, text, err := send(f.ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return 0, err.Error()
 	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	f.must(err)
-	return resp.StatusCode, string(text)
+	return code, string(text)
 }

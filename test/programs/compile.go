@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -80,7 +81,7 @@ func (p *progress) read(line string, output []string) []string {
 	switch {
 	case line == "":
 	case isTotal:
-		fmt.Sscan(stale, &p.total)
+		p.total, _ = strconv.Atoi(stale)
 	case isDownload:
 		p.downloaded++
 		p.now = module

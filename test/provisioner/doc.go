@@ -13,7 +13,7 @@
 //
 // Trouble is made in two ways: by the parameters of the class, which work for
 // every claim of it, and by Options.Hook, which sees each attempt and answers
-// with a [Failure] of its choice. A failure says what the library does next:
+// with a [FailureError] of its choice. A failure says what the library does next:
 // remove the selected node (Reschedule), or keep it and try again.
 //
 // A Provisioner is safe for use by several goroutines.

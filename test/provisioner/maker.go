@@ -27,7 +27,7 @@ func (m *maker) Provision(ctx context.Context, opts controller.ProvisionOptions)
 	volume, err := m.attempt(ctx, attempt, opts.PVName)
 	if err != nil {
 		state := controller.ProvisioningReschedule
-		if failure := (*Failure)(nil); errors.As(err, &failure) {
+		if failure := (*FailureError)(nil); errors.As(err, &failure) {
 			state = failure.State
 		}
 		return nil, state, err
@@ -60,7 +60,7 @@ func (m *maker) attempt(ctx context.Context, a Attempt, name string) (*Volume, e
 
 // wait takes the time that the class's parameters want an attempt to take.
 func (m *maker) wait(ctx context.Context, a Attempt, params parameters) error {
-	ended := &Failure{State: controller.ProvisioningInBackground, Message: "the provisioner was stopped"}
+	ended := &FailureError{State: controller.ProvisioningInBackground, Message: "the provisioner was stopped"}
 	if params.hold {
 		select {
 		case <-m.record.gate(nameOf(a.Claim)):

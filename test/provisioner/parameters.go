@@ -46,14 +46,14 @@ const (
 type parameters struct {
 	failures  int
 	failNodes []string
-	failure   Failure
+	failure   FailureError
 	delay     time.Duration
 	hold      bool
 	onNode    string
 }
 
 func parseParameters(class *storagev1.StorageClass) (parameters, error) {
-	p := parameters{failure: Failure{State: controller.ProvisioningReschedule, Message: "simulated failure"}}
+	p := parameters{failure: FailureError{State: controller.ProvisioningReschedule, Message: "simulated failure"}}
 	var err error
 	for key, value := range class.Parameters {
 		switch key {
@@ -99,8 +99,8 @@ func (p parameters) fails(a Attempt) bool {
 	return a.Number <= p.failures || slices.Contains(p.failNodes, a.Node)
 }
 
-// Failure is an error of a provisioner and what the library does about it.
-type Failure struct {
+// FailureError is an error of a provisioner and what the library does about it.
+type FailureError struct {
 	// State is one of the library's: ProvisioningReschedule removes the selected
 	// node, ProvisioningFinished and ProvisioningInBackground keep it.
 	State controller.ProvisioningState
@@ -108,4 +108,4 @@ type Failure struct {
 	Message string
 }
 
-func (f *Failure) Error() string { return f.Message }
+func (f *FailureError) Error() string { return f.Message }

@@ -36,7 +36,7 @@ type Options struct {
 	// with a random suffix.
 	Name string
 	// Hook is called in each attempt after the waits and failures of the class's
-	// parameters. An error fails the attempt; a *Failure also says what follows,
+	// parameters. An error fails the attempt; a *FailureError also says what follows,
 	// any other error means Reschedule. It is called in parallel.
 	Hook func(context.Context, Attempt) error
 	// Change may change a volume before it is created. It is called in parallel.

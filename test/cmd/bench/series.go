@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/utils/ptr"
 
 	"github.com/prebind/prebind/test/build"
 )
@@ -120,7 +119,7 @@ func (s *series) one(ctx context.Context, i int) (time.Duration, error) {
 // rests: the next series is to find the control plane as this one did.
 func (s *series) cleanUp(ctx context.Context) error {
 	core := s.cp.Client().CoreV1()
-	all, now := metav1.ListOptions{}, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}
+	all, now := metav1.ListOptions{}, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
 	if err := core.Pods(s.namespace).DeleteCollection(ctx, now, all); err != nil {
 		return fmt.Errorf("deleting the pods of %s: %w", s.name, err)
 	}

@@ -114,16 +114,16 @@ func (r report) writeText(w io.Writer) {
 	for _, x := range []float64{r.Ratios.P50, r.Ratios.P90, r.Ratios.P99, r.Ratios.Max} {
 		ratio = append(ratio, fmt.Sprintf("%.1f x", x))
 	}
-	fmt.Fprintf(w, "\npod created -> bound; %s\n%s\n\n", r.Setup, r.Machine)
+	_, _ = fmt.Fprintf(w, "\npod created -> bound; %s\n%s\n\n", r.Setup, r.Machine)
 	header := []string{"", "p50", "p90", "p99", "max"}
 	for _, line := range console.Table(header, [][]string{row("stock scheduler", r.Stock), row("prebind", r.Prebind), ratio}) {
-		fmt.Fprintln(w, line)
+		_, _ = fmt.Fprintln(w, line)
 	}
-	fmt.Fprintf(w, "\nmedians inside prebind:")
+	_, _ = fmt.Fprintf(w, "\nmedians inside prebind:")
 	for _, stage := range slices.Sorted(maps.Keys(r.Stages)) {
 		if ms := r.Stages[stage]; ms > 0 {
-			fmt.Fprintf(w, "  %s %.1f ms", stage, ms)
+			_, _ = fmt.Fprintf(w, "  %s %.1f ms", stage, ms)
 		}
 	}
-	fmt.Fprintln(w)
+	_, _ = fmt.Fprintln(w)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -138,8 +139,8 @@ func (d *demo) stop() error {
 		return nil
 	}
 	d.out.Printf("stopping")
-	for i := len(d.undo) - 1; i >= 0; i-- {
-		d.undo[i]()
+	for _, undo := range slices.Backward(d.undo) {
+		undo()
 	}
 	return d.cp.Stop()
 }

@@ -122,12 +122,9 @@ func (w *podWatch) claimsOf(pod *corev1.Pod) (claims, volumes []string) {
 	}
 	slices.Sort(claims)
 	for _, name := range claims {
-		object, exists, err := w.claims.GetByKey(pod.Namespace + "/" + name)
-		if err != nil || !exists {
-			continue
-		}
-		if volume := object.(*corev1.PersistentVolumeClaim).Spec.VolumeName; volume != "" {
-			volumes = append(volumes, volume)
+		object, _, err := w.claims.GetByKey(pod.Namespace + "/" + name)
+		if claim, ok := object.(*corev1.PersistentVolumeClaim); err == nil && ok && claim.Spec.VolumeName != "" {
+			volumes = append(volumes, claim.Spec.VolumeName)
 		}
 	}
 	return claims, volumes

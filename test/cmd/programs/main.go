@@ -36,6 +36,6 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(stdout, "programs are in", set.Dir())
-	return nil
+	_, err = fmt.Fprintln(stdout, "programs are in", set.Dir())
+	return err
 }

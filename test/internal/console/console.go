@@ -53,7 +53,7 @@ func (c *Console) Printf(format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.erase()
-	fmt.Fprintf(c.out, format+"\n", args...)
+	_, _ = fmt.Fprintf(c.out, format+"\n", args...)
 	c.lastStatus = c.now()
 }
 
@@ -70,7 +70,7 @@ func (c *Console) Status(format string, args ...any) {
 	if c.now().Sub(c.lastStatus) < plainInterval {
 		return
 	}
-	fmt.Fprintln(c.out, text)
+	_, _ = fmt.Fprintln(c.out, text)
 	c.lastStatus = c.now()
 }
 
@@ -88,7 +88,7 @@ func (c *Console) Live(lines ...string) {
 		lines = lines[:height-1]
 	}
 	for _, line := range lines {
-		fmt.Fprintln(c.out, cut(line, width-1))
+		_, _ = fmt.Fprintln(c.out, cut(line, width-1))
 	}
 	c.drawn = len(lines)
 }
@@ -103,7 +103,7 @@ func (c *Console) Done() {
 // erase moves back to the first line of the live region and clears from there.
 func (c *Console) erase() {
 	if c.drawn > 0 {
-		fmt.Fprintf(c.out, "\x1b[%dA\x1b[J", c.drawn)
+		_, _ = fmt.Fprintf(c.out, "\x1b[%dA\x1b[J", c.drawn)
 		c.drawn = 0
 	}
 }
