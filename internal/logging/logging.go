@@ -76,8 +76,3 @@ func Pod(namespace, name string) zap.Field { return zap.String("pod", namespace+
 
 // Claim is the field "claim".
 func Claim(namespace, name string) zap.Field { return zap.String("claim", namespace+"/"+name) }
-
-// Object is a field for any other object. A klog.ObjectRef and a
-// types.NamespacedName both come out as "namespace/name", or "name" for an
-// object without a namespace.
-func Object(key string, ref fmt.Stringer) zap.Field { return zap.String(key, ref.String()) }
