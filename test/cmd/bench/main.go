@@ -29,7 +29,7 @@ func main() {
 // run is the command without its process.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) == 0 || args[0] != "latency" {
-		return errors.New("usage: bench latency [-n 100] [-pace 1s] [-o text|json]")
+		return errors.New("usage: bench latency [-n 100] [-pace 1.5s] [-o text|json]")
 	}
 	opts := latencyOptions{}
 	flags := flag.NewFlagSet("bench latency", flag.ContinueOnError)
@@ -37,7 +37,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.IntVar(&opts.pods, "n", 100, "pods to measure with each scheduler")
 	flags.IntVar(&opts.warmUp, "warmup", 3, "pods before them that are not measured")
 	flags.IntVar(&opts.nodes, "nodes", 4, "nodes, over which the local volumes are spread")
-	flags.DurationVar(&opts.pace, "pace", time.Second, "least time between the creation of two pods")
+	flags.DurationVar(&opts.pace, "pace", 1500*time.Millisecond, "least time between the creation of two pods")
 	output := flags.String("o", "text", "text or json; with json the progress goes to standard error")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
