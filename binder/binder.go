@@ -10,7 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/prebind/prebind/internal/ctxlog"
 	"github.com/prebind/prebind/internal/fault"
+	"github.com/prebind/prebind/internal/logging"
 	"github.com/prebind/prebind/volumes"
 )
 
@@ -84,9 +86,9 @@ func (b *Binder) Bind(ctx context.Context, req Request) error {
 		b.finish(&report{req: req, start: start}, err)
 		return err
 	}
-	own, err := b.flights.do(ctx, b.base, req, func(ctx context.Context) error { return b.run(ctx, req) })
-	if !own {
-		b.finish(&report{req: req, start: start, joined: true}, err)
+	taken, err := b.flights.do(ctx, b.base, req, func(ctx context.Context) error { return b.run(ctx, req) })
+	if taken != partOwn {
+		b.finish(&report{req: req, start: start, joined: taken == partJoined}, err)
 	}
 	return err
 }
@@ -102,20 +104,26 @@ func (b *Binder) run(ctx context.Context, req Request) (err error) {
 	timeout := fault.New(fault.BindTimeout, "volumes.bindTimeout (%s) is over", b.timeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, b.timeout, timeout)
 	defer cancel()
+	ctx = ctxlog.With(ctx, b.logger.With(zap.String("requestID", req.ID), logging.Pod(req.Namespace, req.Name)))
 	r := &report{req: req, start: time.Now()}
 	b.metrics.inFlight.Inc()
 	defer b.metrics.inFlight.Dec()
 	defer func() {
-		// A plugin's fault must cost one call, not the process and all its
+		// A fault of ours must cost one call, not the process and all its
 		// waiting calls.
 		if p := recover(); p != nil {
-			err = fault.New(fault.Internal, "panic: %v", p)
-			b.logger.Error("panic in a bind call", zap.String("requestID", req.ID), zap.Any("panic", p), zap.Stack("stack"))
+			err = b.panicked(ctx, p)
 		}
 		err = withCause(ctx, err)
 		b.finish(r, err)
 	}()
 	return b.cycle(ctx, r)
+}
+
+// panicked logs a panic, with its stack, and makes an error of it.
+func (b *Binder) panicked(ctx context.Context, p any) error {
+	ctxlog.From(ctx).Error("panic in a bind call", zap.Any("panic", p), zap.Stack("stack"))
+	return fault.New(fault.Internal, "panic: %v", p)
 }
 
 // withCause puts the reason why the context ended in place of the bare
@@ -129,7 +137,7 @@ func withCause(ctx context.Context, err error) error {
 		return err
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return fault.New(fault.CodeOf(cause), "%w (%s)", cause, err)
+		return fault.New(fault.CodeOf(cause), "%s (%w)", fault.Detail(cause), err)
 	}
 	return err
 }

@@ -6,11 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"go.uber.org/zap"
-
-	"github.com/prebind/prebind/internal/ctxlog"
 	"github.com/prebind/prebind/internal/fault"
-	"github.com/prebind/prebind/internal/logging"
+	"github.com/prebind/prebind/volumes"
 )
 
 // cycle takes one call through the stages:
@@ -20,7 +17,6 @@ import (
 // After a failure from reserve on, the reserve plugins are unreserved, newest
 // first.
 func (b *Binder) cycle(ctx context.Context, r *report) error {
-	ctx = ctxlog.With(ctx, b.logger.With(zap.String("requestID", r.req.ID), logging.Pod(r.req.Namespace, r.req.Name)))
 	call, err := b.runAdmit(ctx, r)
 	if err != nil || call == nil {
 		return err
@@ -29,7 +25,6 @@ func (b *Binder) cycle(ctx context.Context, r *report) error {
 		return err
 	}
 	reserved, err := b.runReserve(ctx, r, call)
-	r.claims = call.Claims
 	if err == nil {
 		err = b.runPreBind(ctx, r, call)
 	}
@@ -57,6 +52,7 @@ func (b *Binder) runAdmit(ctx context.Context, r *report) (*Call, error) {
 		r.already = true
 		return nil, nil
 	}
+	r.claims = volumes.ClaimNames(pod)
 	return &Call{Pod: pod, Node: r.req.Node}, nil
 }
 
@@ -125,10 +121,10 @@ func (b *Binder) runPlugin(ctx context.Context, stage Stage, plugin Plugin, run 
 		return context.Cause(ctx)
 	}
 	start := time.Now()
-	err := run()
+	err := b.guard(ctx, run)
 	result := resultSuccess
 	switch {
-	case errors.Is(err, ErrSkip):
+	case stage == Bind && errors.Is(err, ErrSkip):
 		result = resultSkip
 	case err != nil:
 		result = resultError
@@ -136,6 +132,17 @@ func (b *Binder) runPlugin(ctx context.Context, stage Stage, plugin Plugin, run 
 	}
 	b.metrics.pluginDuration.WithLabelValues(string(stage), plugin.Name(), result).Observe(time.Since(start).Seconds())
 	return err
+}
+
+// guard turns a plugin's panic into an error, so that what was reserved is
+// given back as after any other failure.
+func (b *Binder) guard(ctx context.Context, run func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = b.panicked(ctx, p)
+		}
+	}()
+	return run()
 }
 
 // timeStage starts the stage's clock; the function returned stops it.

@@ -201,6 +201,23 @@ func TestCycleTurnsAPanicIntoAnError(t *testing.T) {
 	}
 }
 
+func TestAPanicAfterReserveGivesBackWhatWasReserved(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := start(t, everywhere("a"))
+		e.spies["a"].do["preBind"] = func(context.Context, *binder.Call) error { panic("a bug") }
+		wantText(t, e.bind(request("db-0")), `Internal: panic: a bug [running PreBind plugin "a"]`)
+		e.did("permit a", "reserve a", "preBind a", "unreserve a")
+	})
+}
+
+func TestAPanicAfterTheBindIsNoFailure(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := start(t, everywhere("a"))
+		e.spies["a"].do["postBind"] = func(context.Context, *binder.Call) error { panic("a bug") }
+		wantText(t, e.bind(request("db-0")), "")
+	})
+}
+
 func TestShutdownEndsAllCalls(t *testing.T) {
 	const shuttingDown = "ShuttingDown: this replica of prebind is shutting down; the scheduler tries again"
 	bubble(t, func(t *testing.T) {

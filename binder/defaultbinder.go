@@ -50,7 +50,7 @@ func (d *defaultBinder) Bind(ctx context.Context, call *Call) error {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return fault.New(fault.CodeOf(context.Cause(ctx)), "%w; the last try to bind: %s", context.Cause(ctx), fault.Text(err))
+			return fault.New(fault.CodeOf(context.Cause(ctx)), "%s; the last try to bind: %w", fault.Detail(context.Cause(ctx)), err)
 		}
 	}
 }

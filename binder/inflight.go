@@ -26,15 +26,22 @@ type flight struct {
 	err     error
 }
 
+// part is what a call had in a cycle.
+type part int
+
+const (
+	partNone   part = iota // it ended before any began
+	partOwn                // the cycle was run for it, and writes its log line
+	partJoined             // it got the result of another call's cycle
+)
+
 // do runs cycle, or joins the one that runs for the same pod and node. A
 // cycle for another node is waited for first. ctx is the caller's: when the
 // last caller of a cycle has gone, the cycle's context ends with CallerGone.
-// own tells that the call had a cycle of its own, rather than the result of
-// another call's or none at all.
-func (f *inflight) do(ctx, base context.Context, req Request, cycle func(ctx context.Context) error) (own bool, err error) {
+func (f *inflight) do(ctx, base context.Context, req Request, cycle func(ctx context.Context) error) (part, error) {
 	for {
 		if ctx.Err() != nil {
-			return false, callerGone(ctx)
+			return partNone, callerGone(ctx)
 		}
 		current, own := f.enter(base, req, cycle)
 		if !own && (current.node != req.Node || !f.join(current)) {
@@ -43,15 +50,19 @@ func (f *inflight) do(ctx, base context.Context, req Request, cycle func(ctx con
 			case <-current.done:
 				continue
 			case <-ctx.Done():
-				return false, callerGone(ctx)
+				return partNone, callerGone(ctx)
 			}
+		}
+		taken := partJoined
+		if own {
+			taken = partOwn
 		}
 		select {
 		case <-current.done:
-			return own, current.err
+			return taken, current.err
 		case <-ctx.Done():
 			f.leave(ctx, current)
-			return own, callerGone(ctx)
+			return taken, callerGone(ctx)
 		}
 	}
 }

@@ -50,9 +50,10 @@ func TestEachCallLeavesOneLogLine(t *testing.T) {
 		want  line
 	}{
 		"bound": {
-			do:   func(_ context.Context, call *binder.Call) error { call.Claims = []string{"shop/data-0"}; return nil },
-			req:  request("db-0"),
-			want: line{zap.InfoLevel, fields("bound", map[string]any{"claims": []any{"shop/data-0"}})},
+			do:    func(context.Context, *binder.Call) error { return nil },
+			req:   request("db-0"),
+			given: func(e *env) { e.Put(testkit.Pod("db-0").Uses("data-0")) },
+			want:  line{zap.InfoLevel, fields("bound", map[string]any{"claims": []any{"shop/data-0"}})},
 		},
 		"an error": {
 			do:  func(context.Context, *binder.Call) error { return fault.New(fault.NoVolume, "none fits") },

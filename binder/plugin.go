@@ -71,9 +71,6 @@ type Call struct {
 	Pod *v1.Pod
 	// Node is the name of the node that kube-scheduler chose.
 	Node string
-	// Claims are the namespace/name of the claims that the call deals with,
-	// for the log line; set by whoever looks at them.
-	Claims []string
 
 	state map[string]any
 }

@@ -80,13 +80,18 @@ type pipeline struct {
 // together.
 func (r Registry) build(enabled map[Stage][]string, h Handle) (*pipeline, error) {
 	p := &pipeline{}
-	built := map[string]Plugin{}
+	built := map[string]result{}
 	var errs []error
+	for _, stage := range slices.Sorted(maps.Keys(enabled)) {
+		if !slices.Contains(Stages(), stage) {
+			errs = append(errs, fmt.Errorf("plugins.%s: there is no such stage (stages: %v)", stage, Stages()))
+		}
+	}
 	for _, stage := range Stages() {
-		for _, name := range enabled[stage] {
-			plugin, err := r.get(name, h, built)
-			if err == nil && !p.add(stage, plugin) {
-				err = fmt.Errorf("plugin %q has no stage %s", name, stage)
+		for i, name := range enabled[stage] {
+			err := r.addTo(p, stage, name, h, built)
+			if slices.Contains(enabled[stage][:i], name) {
+				err = fmt.Errorf("plugin %q stands twice", name)
 			}
 			if err != nil {
 				errs = append(errs, fmt.Errorf("plugins.%s: %w", stage, err))
@@ -99,20 +104,32 @@ func (r Registry) build(enabled map[Stage][]string, h Handle) (*pipeline, error)
 	return p, errors.Join(errs...)
 }
 
-func (r Registry) get(name string, h Handle, built map[string]Plugin) (Plugin, error) {
-	if plugin, ok := built[name]; ok {
-		return plugin, nil
-	}
+// result is what a factory answered.
+type result struct {
+	plugin Plugin
+	err    error
+}
+
+// addTo appends the plugin, built if it was not yet, to the stage.
+func (r Registry) addTo(p *pipeline, stage Stage, name string, h Handle, built map[string]result) error {
 	factory, ok := r[name]
 	if !ok {
-		return nil, fmt.Errorf("plugin %q is not known (known: %v)", name, r.Names())
+		return fmt.Errorf("plugin %q is not known (known: %v)", name, r.Names())
 	}
-	plugin, err := factory(h)
-	if err != nil {
-		return nil, fmt.Errorf("building plugin %q: %w", name, err)
+	made, ok := built[name]
+	if !ok {
+		made.plugin, made.err = factory(h)
+		built[name] = made
 	}
-	built[name] = plugin
-	return plugin, nil
+	switch {
+	case made.err != nil && ok:
+		return nil // reported for its first stage
+	case made.err != nil:
+		return fmt.Errorf("building plugin %q: %w", name, made.err)
+	case !p.add(stage, made.plugin):
+		return fmt.Errorf("plugin %q has no stage %s", name, stage)
+	}
+	return nil
 }
 
 // add appends the plugin to the stage, if it implements it.

@@ -57,6 +57,16 @@ func TestNewReportsAllMistakesInPluginsTogether(t *testing.T) {
 		"a plugin that can not be built": {
 			plugins{binder.Bind: {"DefaultBinder", "broken"}}, `plugins.bind: building plugin "broken": no licence`,
 		},
+		"a stage that does not exist": {
+			plugins{binder.Bind: {"DefaultBinder"}, "prebind": {"VolumeBinding"}},
+			"plugins.prebind: there is no such stage (stages: [permit reserve preBind bind postBind])",
+		},
+		"a plugin twice in a stage": {
+			plugins{binder.Bind: {"DefaultBinder", "DefaultBinder"}}, `plugins.bind: plugin "DefaultBinder" stands twice`,
+		},
+		"a plugin of two stages that can not be built": {
+			plugins{binder.Permit: {"broken"}, binder.Bind: {"DefaultBinder", "broken"}}, `plugins.permit: building plugin "broken": no licence`,
+		},
 		"one mistake in each stage": {
 			plugins{
 				binder.Permit: {"VolumeBinding"}, binder.Reserve: {"permitOnly"}, binder.PreBind: {"x"},

@@ -31,7 +31,6 @@ func (v *volumeBinding) Reserve(ctx context.Context, call *Call) error {
 	if err != nil {
 		return err
 	}
-	call.Claims = reservation.Claims()
 	call.Put(VolumeBindingName, reservation)
 	return nil
 }

@@ -91,7 +91,7 @@ func TestNothingIsBoundWhenVolumesCanNotBe(t *testing.T) {
 			e := start(t, builtIn, withClaim(), testkit.Claim("data-0").Class("fast"))
 			call := e.call(request("db-0"))
 			<-call.done
-			call.ends("BindTimeout: claim shop/data-0 (class fast) waits for provisioner csi.example.com to make a volume for node node-7; BindTimeout: volumes.bindTimeout (10m0s) is over" + preBind)
+			call.ends("BindTimeout: claim shop/data-0 (class fast) waits for provisioner csi.example.com to make a volume for node node-7; volumes.bindTimeout (10m0s) is over" + preBind)
 			e.wrote("patch persistentvolumeclaims/data-0")
 		})
 	})

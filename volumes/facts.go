@@ -84,6 +84,16 @@ func HasClaims(pod *v1.Pod) bool {
 	return false
 }
 
+// ClaimNames returns the namespace/name of the pod's claims.
+func ClaimNames(pod *v1.Pod) []string {
+	claims := claimNames(pod)
+	names := make([]string, 0, len(claims))
+	for i := range claims {
+		names = append(names, pod.Namespace+"/"+claims[i].Name)
+	}
+	return names
+}
+
 // gather reads the facts for pod on the node: from the caches, or, with live
 // set, the named objects from the API server. Candidates and capacities come
 // from the caches always: they are too many to ask for.

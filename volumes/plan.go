@@ -44,9 +44,6 @@ type Binding struct {
 	Provisioner string
 }
 
-// Done tells whether every claim is fully bound already.
-func (p *Plan) Done() bool { return len(p.Completing)+len(p.Static)+len(p.Dynamic) == 0 }
-
 // MakePlan decides what each claim of the pod needs on the node. It is pure,
 // and safe to call in parallel. When it is impossible the error has one fault
 // per claim that stands in the way (all claims are looked at), joined to one.

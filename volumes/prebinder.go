@@ -3,8 +3,10 @@ package volumes
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -74,6 +76,7 @@ type item struct {
 	claim  *v1.PersistentVolumeClaim
 	volume *v1.PersistentVolume
 	held   bool // a share of the reservation of volume is ours
+	owned  bool // volume was seen claimed by the claim, and the claim names it
 }
 
 type itemKind int
@@ -85,15 +88,6 @@ const (
 )
 
 func (i *item) binding() Binding { return Binding{Claim: i.claim, Volume: i.volume} }
-
-// Claims returns the names of the claims that the reservation covers.
-func (r *Reservation) Claims() []string {
-	names := make([]string, 0, len(r.items))
-	for _, item := range r.items {
-		names = append(names, item.claim.Namespace+"/"+item.claim.Name)
-	}
-	return names
-}
 
 // Reserve plans the pod's claims on the node and holds the volumes chosen.
 // Nothing is written. The caches are asked first; whatever they say against
@@ -118,7 +112,7 @@ func (p *Prebinder) Reserve(ctx context.Context, pod *v1.Pod, node string) (*Res
 				return again, nil
 			}
 		case <-grace.C:
-			return nil, err
+			return p.planAndHold(ctx, pod, node, true)
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
@@ -152,8 +146,9 @@ func (p *Prebinder) planAndHold(ctx context.Context, pod *v1.Pod, node string, l
 		}
 		// A refusal means that another call got a volume first; it is no
 		// longer among the candidates, so this ends.
-		if p.reservations.reserve(plan.Static) {
-			return newReservation(node, plan), nil
+		reservation := newReservation(node, plan)
+		if p.reservations.reserve(reservation.toHold()) {
+			return reservation, nil
 		}
 	}
 	return nil, context.Cause(ctx)
@@ -164,7 +159,10 @@ func newReservation(node string, plan *Plan) *Reservation {
 	add := func(kind itemKind, bindings []Binding) {
 		for _, b := range bindings {
 			r.items = append(r.items, &item{
-				kind: kind, claim: b.Claim, volume: b.Volume, provisioner: b.Provisioner, held: kind == itemStatic,
+				kind: kind, claim: b.Claim, volume: b.Volume, provisioner: b.Provisioner,
+				owned: kind == itemNamed,
+				// A volume that is pre-bound to the claim is nobody else's candidate.
+				held: kind == itemStatic && !volume.IsVolumeBoundToClaim(b.Volume, b.Claim),
 			})
 		}
 	}
@@ -173,6 +171,17 @@ func newReservation(node string, plan *Plan) *Reservation {
 	add(itemStatic, plan.Static)
 	add(itemDynamic, plan.Dynamic)
 	return r
+}
+
+// toHold returns what has to be reserved in memory.
+func (r *Reservation) toHold() []Binding {
+	var bindings []Binding
+	for _, i := range r.items {
+		if i.held {
+			bindings = append(bindings, i.binding())
+		}
+	}
+	return bindings
 }
 
 // Unreserve gives the volumes back that were not written. API writes are
@@ -191,6 +200,43 @@ func (p *Prebinder) unhold(i *item) {
 	}
 }
 
+// confirm reads the claims live that the cache showed bound. A claim that was
+// deleted and made anew while the watch lags still looks bound there, and the
+// pod would run without its volume.
+func (p *Prebinder) confirm(ctx context.Context, r *Reservation) error {
+	var group errgroup.Group
+	for _, i := range r.items {
+		if i.kind != itemNamed {
+			continue
+		}
+		group.Go(guarded(func() error {
+			now, err := (&reader{client: p.client, live: true}).claim(ctx, i.claim.Namespace, i.claim.Name)
+			if err != nil {
+				return err
+			}
+			if problem := sameClaim(i.claim, now); problem != nil {
+				return problem
+			}
+			i.claim = now
+			return nil
+		}))
+	}
+	return group.Wait()
+}
+
+// guarded makes an error of a panic: in a goroutine of its own nobody else
+// could, and it would end the process with all its calls.
+func guarded(run func() error) func() error {
+	return func() (err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				err = fault.New(fault.Internal, "panic: %v\n%s", p, debug.Stack())
+			}
+		}()
+		return run()
+	}
+}
+
 // Bind writes what the plan asks for, all claims in parallel, and waits until
 // every claim of the pod is fully bound to a volume that the node can reach.
 // The wait ends with ctx; the cause of ctx says why. Errors are faults.
@@ -200,6 +246,9 @@ func (p *Prebinder) Bind(ctx context.Context, pod *v1.Pod, r *Reservation) error
 	}
 	wait := p.newWait(pod, r)
 	defer wait.watch.close()
+	if err := p.confirm(ctx, r); err != nil {
+		return err
+	}
 	if err := p.write(ctx, r); err != nil {
 		return err
 	}

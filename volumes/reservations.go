@@ -93,6 +93,16 @@ func (r *reservations) release(bindings []Binding) {
 	}
 }
 
+// lost drops the reservation for all its holders: the volume turned out to be
+// another claim's, or gone, so no holder can have it.
+func (r *reservations) lost(b Binding) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if held := r.byVolume[b.Volume.Name]; held != nil && held.claim == b.Claim.UID && held.written == "" {
+		r.drop(held)
+	}
+}
+
 // wrote records that the claimRef is in the API. cached returns the volume as
 // the cache has it now: if it shows the write already, observe will not be
 // called for it again.

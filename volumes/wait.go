@@ -113,7 +113,8 @@ func (w *boundWait) look(ctx context.Context, verify bool) ([]pending, error) {
 func (w *boundWait) lookPod(ctx context.Context, verify bool) error {
 	gone := w.watch.takeGone(podKey(w.pod))
 	pod, err := w.p.caches.Pods.Pods(w.pod.Namespace).Get(w.pod.Name)
-	if err != nil {
+	// One that is older is the pod's predecessor: the watch lags.
+	if err != nil || older(pod.ResourceVersion, w.pod.ResourceVersion) {
 		if !gone && !verify {
 			return nil // not shown by the watch yet; admission read it live
 		}
@@ -188,7 +189,7 @@ func (w *boundWait) refreshVolume(ctx context.Context, i *item, verify bool) err
 	gone := w.watch.takeGone(volumeKey(name)) || verify
 	known := i.volume
 	if known != nil && known.Name != name {
-		known = nil // another volume than planned came; judge that one
+		known, i.owned = nil, false // another volume than planned came; judge that one
 	}
 	pv, err := w.p.caches.Volumes.Get(name)
 	switch {
@@ -225,11 +226,11 @@ func (w *boundWait) judge(ctx context.Context, i *item, node *v1.Node, csiNode *
 		}
 	}
 	if i.claim.Spec.VolumeName != "" {
-		return judgeNamed(i), nil
+		return judgeNamed(i)
 	}
 	if i.kind != itemDynamic {
 		if i.volume == nil || !owns(i.claim, i.volume) {
-			return "", w.claimRefReset(i)
+			return "", claimRefReset(i)
 		}
 		return fmt.Sprintf("the PV controller to finish the binding to volume %s", i.volume.Name), nil
 	}
@@ -243,19 +244,28 @@ func (w *boundWait) judge(ctx context.Context, i *item, node *v1.Node, csiNode *
 	return fmt.Sprintf("provisioner %s to make a volume for node %s", i.provisioner, w.node), nil
 }
 
-func judgeNamed(i *item) string {
+// judgeNamed judges a claim that names its volume. The two sides are written one
+// after the other and seen in any order, so one that is not there yet may come;
+// one that was there and is no more will not.
+func judgeNamed(i *item) (string, error) {
 	switch {
+	case i.volume == nil && i.owned:
+		return "", fault.New(fault.VolumeNotFound, "%s: volume %s was deleted: %s", describe(i.claim), i.claim.Spec.VolumeName, reasonVolumeNotFound)
 	case i.volume == nil:
-		return fmt.Sprintf("volume %s to appear", i.claim.Spec.VolumeName)
+		return fmt.Sprintf("volume %s to appear", i.claim.Spec.VolumeName), nil
+	case !owns(i.claim, i.volume) && i.owned:
+		return "", claimRefReset(i)
 	case !owns(i.claim, i.volume):
-		return fmt.Sprintf("volume %s, claimed by %s, to be claimed by it", i.volume.Name, claimedBy(i.volume))
-	case !completed(i.claim):
-		return fmt.Sprintf("the PV controller to finish the binding to volume %s", i.volume.Name)
+		return fmt.Sprintf("volume %s, claimed by %s, to be claimed by it", i.volume.Name, claimedBy(i.volume)), nil
 	}
-	return ""
+	i.owned = true
+	if !completed(i.claim) {
+		return fmt.Sprintf("the PV controller to finish the binding to volume %s", i.volume.Name), nil
+	}
+	return "", nil
 }
 
-func (w *boundWait) claimRefReset(i *item) error {
+func claimRefReset(i *item) error {
 	if i.volume == nil {
 		return fault.New(fault.ClaimRefReset, "%s: its volume is gone before the claim was bound to it", describe(i.claim))
 	}
@@ -290,5 +300,5 @@ func (w *boundWait) ended(ctx context.Context, waiting []pending) error {
 		}
 		texts = append(texts, text)
 	}
-	return fault.New(fault.CodeOf(cause), "%s; %w", strings.Join(texts, "; "), cause)
+	return fault.New(fault.CodeOf(cause), "%s; %s", strings.Join(texts, "; "), fault.Detail(cause))
 }

@@ -266,7 +266,7 @@ func TestWaitThatTimesOutSaysWhatItWaitedFor(t *testing.T) {
 		e.callWithin(pod, time.Minute).endsAfter(time.Minute, "BindTimeout: "+
 			"claim shop/data-0 (class local) waits for the PV controller to finish the binding to volume pv-1; "+
 			"claim shop/log-0 (class fast) waits for provisioner csi.example.com to make a volume for node node-7 (last event: ExternalProvisioning: waiting for csi.example.com); "+
-			"BindTimeout: volumes.bindTimeout (1m0s) is over")
+			"volumes.bindTimeout (1m0s) is over")
 	})
 }
 
@@ -290,7 +290,7 @@ func TestWaitThatTimesOutOnANamedVolume(t *testing.T) {
 				call := e.callWithin(db0(), time.Minute)
 				tc.happens(e)
 				e.ChangeClaim("data-0", func(c *v1.PersistentVolumeClaim) { testkit.ClaimBuilder{PersistentVolumeClaim: c}.Bound("pv-new") })
-				call.endsAfter(time.Minute, "BindTimeout: claim shop/data-0 (class fast) waits for "+tc.want+"; BindTimeout: volumes.bindTimeout (1m0s) is over")
+				call.endsAfter(time.Minute, "BindTimeout: claim shop/data-0 (class fast) waits for "+tc.want+"; volumes.bindTimeout (1m0s) is over")
 			})
 		})
 	}
@@ -308,7 +308,7 @@ func TestWaitEndsWithItsCause(t *testing.T) {
 		"the replica is shutting down": {
 			fault.New(fault.ShuttingDown, "try again"),
 			"ShuttingDown: claim shop/data-0 (class local) waits for the PV controller to finish the binding to volume pv-1; " +
-				"claim shop/log-0 (class fast) waits for provisioner csi.example.com to make a volume for node node-7; ShuttingDown: try again",
+				"claim shop/log-0 (class fast) waits for provisioner csi.example.com to make a volume for node node-7; try again",
 		},
 	}
 	for name, tc := range tests {

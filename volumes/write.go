@@ -35,16 +35,19 @@ func (p *Prebinder) write(ctx context.Context, r *Reservation) error {
 	}
 	if node == nil { // the plan was made from a live read
 		if node, err = (&reader{client: p.client, live: true}).node(ctx, r.node); err != nil || node == nil {
-			return errors.Join(err, fault.New(fault.NodeNotFound, "node %s does not exist", r.node))
+			if err == nil {
+				err = fault.New(fault.NodeNotFound, "node %s does not exist", r.node)
+			}
+			return err
 		}
 	}
 	var group errgroup.Group
 	for _, i := range r.items {
 		switch i.kind {
 		case itemStatic:
-			group.Go(func() error { return p.claimVolume(ctx, i, node) })
+			group.Go(guarded(func() error { return p.claimVolume(ctx, i, node) }))
 		case itemDynamic:
-			group.Go(func() error { return p.selectNode(ctx, i, node.Name) })
+			group.Go(guarded(func() error { return p.selectNode(ctx, i, node.Name) }))
 		case itemNamed:
 		}
 	}
@@ -86,10 +89,23 @@ func (p *Prebinder) claimVolume(ctx context.Context, i *item, node *v1.Node) err
 				return false, nil
 			}
 		}
+		claim, err := (&reader{client: p.client, live: true}).claim(ctx, i.claim.Namespace, i.claim.Name)
+		if err != nil {
+			return false, err
+		}
+		if problem := sameClaim(i.claim, claim); problem != nil {
+			return false, problem
+		}
+		i.claim = claim
+		if claim.Spec.VolumeName != "" { // bound by another call or by hand: for the wait to judge
+			p.unhold(i)
+			i.kind, i.volume = itemNamed, nil
+			return true, nil
+		}
 		tried[i.volume.Name] = i.volume
 		return false, p.pickAnother(i, now, node, tried)
 	}
-	return p.persist(ctx, "patch", "persistentvolumes", i.volume.Name, try, reread)
+	return p.persist(ctx, "persistentvolumes", func() string { return i.volume.Name }, try, reread)
 }
 
 // settle records that the API shows the item's volume as the claim's.
@@ -111,7 +127,8 @@ func (p *Prebinder) pickAnother(i *item, taken *v1.PersistentVolume, node *v1.No
 	if taken != nil {
 		cause = fmt.Sprintf("it is now %s, claimed by %s", taken.Status.Phase, claimedBy(taken))
 	}
-	p.unhold(i)
+	p.reservations.lost(i.binding())
+	i.held = false
 	for {
 		candidates, err := p.candidates(i.claim, volume.GetPersistentVolumeClaimClass(i.claim))
 		if err != nil {
@@ -183,7 +200,7 @@ func (p *Prebinder) selectNode(ctx context.Context, i *item, node string) error 
 		// Bound by somebody in the meantime: the wait will look at it.
 		return now.Spec.VolumeName != "" || asked, nil
 	}
-	return p.persist(ctx, "patch", "persistentvolumeclaims", name, try, reread)
+	return p.persist(ctx, "persistentvolumeclaims", func() string { return name }, try, reread)
 }
 
 func (p *Prebinder) patchSelectedNode(ctx context.Context, claim *v1.PersistentVolumeClaim, node string) (*v1.PersistentVolumeClaim, error) {
@@ -210,11 +227,11 @@ func sameClaim(decided, now *v1.PersistentVolumeClaim) *fault.Error {
 	return alive(now)
 }
 
-// persist brings one write to an end: try sends it; after an answer that
+// persist brings one patch of the object named to an end: try sends it; after an answer that
 // leaves the outcome open, or says that the object has changed, reread looks
 // at the object as it is now and tells whether nothing is left to do.
 // Anything else is final.
-func (p *Prebinder) persist(ctx context.Context, verb, resource, name string, try func() error, reread func() (settled bool, err error)) error {
+func (p *Prebinder) persist(ctx context.Context, resource string, name func() string, try func() error, reread func() (settled bool, err error)) error {
 	backoff := wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 8, Cap: 2 * time.Second}
 	for attempt := 0; ; attempt++ {
 		if ctx.Err() != nil {
@@ -225,10 +242,10 @@ func (p *Prebinder) persist(ctx context.Context, verb, resource, name string, tr
 			return nil
 		}
 		if final(err) {
-			return asFault(err, verb, resource, name)
+			return asFault(err, resource, name())
 		}
 		if backoff.Steps == 0 {
-			return asFault(err, verb, resource, name)
+			return asFault(err, resource, name())
 		}
 		// The first conflict is settled at once: a lagging cache is its
 		// usual cause.
@@ -242,7 +259,7 @@ func (p *Prebinder) persist(ctx context.Context, verb, resource, name string, tr
 			return nil
 		}
 		if err != nil && final(err) {
-			return asFault(err, verb, resource, name)
+			return asFault(err, resource, name())
 		}
 	}
 }
@@ -259,11 +276,11 @@ func final(err error) bool {
 	return false // no answer at all: refused, cut, timed out
 }
 
-func asFault(err error, verb, resource, name string) error {
+func asFault(err error, resource, name string) error {
 	if _, ok := errors.AsType[*fault.Error](err); ok {
 		return err
 	}
-	return apiFault(err, verb, resource, name)
+	return apiFault(err, "patch", resource, name)
 }
 
 // sleep waits for d, and tells whether ctx was still there at its end.

@@ -39,6 +39,15 @@ func CodeOf(err error) Code {
 	return Internal
 }
 
+// Detail returns the message of the first Error in the chain, without its
+// code, for use in another Error of the same code.
+func Detail(err error) string {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Message
+	}
+	return err.Error()
+}
+
 // Text renders err for people: code and cause first, and what was being done
 // at the end, in brackets. An error without a code is rendered as Internal.
 func Text(err error) string {
