@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -62,6 +63,9 @@ func (f AuditFilter) matches(e *auditv1.Event) bool {
 func (cp *ControlPlane) Audit(ctx context.Context, filter AuditFilter) ([]auditv1.Event, error) {
 	if cp.existing {
 		return nil, fmt.Errorf("reading the audit log: %w", ErrExistingCluster)
+	}
+	if cp.opts.NoAudit {
+		return nil, errors.New("reading the audit log: it is off (Options.NoAudit)")
 	}
 	if err := cp.flushAudit(ctx); err != nil {
 		return nil, fmt.Errorf("reading the audit log: %w", err)

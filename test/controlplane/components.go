@@ -68,7 +68,7 @@ func (cp *ControlPlane) startAPIServer(ctx context.Context) error {
 
 func (cp *ControlPlane) apiServerArgs(port int) []string {
 	f := cp.files
-	return []string{
+	args := []string{
 		"--bind-address=127.0.0.1",
 		"--advertise-address=127.0.0.1",
 		"--secure-port=" + strconv.Itoa(port),
@@ -92,12 +92,17 @@ func (cp *ControlPlane) apiServerArgs(port int) []string {
 		"--authorization-mode=RBAC",
 		// Nobody would remove the taint of a new node.
 		"--disable-admission-plugins=TaintNodesByCondition",
-		"--audit-policy-file=" + f.auditPolicy,
-		"--audit-log-path=" + f.auditLog,
-		"--audit-log-mode=blocking",
-		"--audit-log-maxsize=100000", // MB: never rotated
 		"--shutdown-delay-duration=0s",
 	}
+	if cp.opts.NoAudit {
+		return args
+	}
+	return append(args,
+		"--audit-policy-file="+f.auditPolicy,
+		"--audit-log-path="+f.auditLog,
+		"--audit-log-mode=blocking",
+		"--audit-log-maxsize=100000", // MB: never rotated
+	)
 }
 
 func (cp *ControlPlane) startControllerManager(ctx context.Context) error {

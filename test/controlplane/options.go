@@ -21,6 +21,9 @@ type Options struct {
 	Step func(name string, took time.Duration)
 	// Embedded starts a control plane even if PREBIND_TEST_KUBECONFIG is set.
 	Embedded bool
+	// NoAudit leaves the API server's audit log off, as it is by default, for
+	// measurements. Audit then answers an error.
+	NoAudit bool
 	// ControllerManagerArgs are added to kube-controller-manager's arguments, as
 	// in --kube-api-qps=200. Its request rate is the default one (20 a second)
 	// unless such an argument says otherwise.
