@@ -42,8 +42,8 @@ func (b *Binder) cycle(ctx context.Context, r *report) error {
 
 // runAdmit returns no call, and no error, for a pod that is on the node
 // already.
-func (b *Binder) runAdmit(ctx context.Context, r *report) (*Call, error) {
-	defer b.timeStage(r, stageAdmit)()
+func (b *Binder) runAdmit(ctx context.Context, r *report) (call *Call, err error) {
+	defer b.timeStage(r, stageAdmit, &err)()
 	pod, assigned, err := b.admit(ctx, r.req)
 	if err != nil {
 		return nil, err
@@ -56,8 +56,8 @@ func (b *Binder) runAdmit(ctx context.Context, r *report) (*Call, error) {
 	return &Call{Pod: pod, Node: r.req.Node}, nil
 }
 
-func (b *Binder) runPermit(ctx context.Context, r *report, call *Call) error {
-	defer b.timeStage(r, Permit)()
+func (b *Binder) runPermit(ctx context.Context, r *report, call *Call) (err error) {
+	defer b.timeStage(r, Permit, &err)()
 	for _, plugin := range b.plugins.permit {
 		if err := b.runPlugin(ctx, Permit, plugin, func() error { return plugin.Permit(ctx, call) }); err != nil {
 			return err
@@ -69,7 +69,7 @@ func (b *Binder) runPermit(ctx context.Context, r *report, call *Call) error {
 // runReserve returns how many plugins are to be unreserved: all that ran, the
 // one that failed among them.
 func (b *Binder) runReserve(ctx context.Context, r *report, call *Call) (reserved int, err error) {
-	defer b.timeStage(r, Reserve)()
+	defer b.timeStage(r, Reserve, &err)()
 	for i, plugin := range b.plugins.reserve {
 		if err := b.runPlugin(ctx, Reserve, plugin, func() error { return plugin.Reserve(ctx, call) }); err != nil {
 			return i + 1, err
@@ -78,8 +78,8 @@ func (b *Binder) runReserve(ctx context.Context, r *report, call *Call) (reserve
 	return len(b.plugins.reserve), nil
 }
 
-func (b *Binder) runPreBind(ctx context.Context, r *report, call *Call) error {
-	defer b.timeStage(r, PreBind)()
+func (b *Binder) runPreBind(ctx context.Context, r *report, call *Call) (err error) {
+	defer b.timeStage(r, PreBind, &err)()
 	for _, plugin := range b.plugins.preBind {
 		if err := b.runPlugin(ctx, PreBind, plugin, func() error { return plugin.PreBind(ctx, call) }); err != nil {
 			return err
@@ -88,8 +88,8 @@ func (b *Binder) runPreBind(ctx context.Context, r *report, call *Call) error {
 	return nil
 }
 
-func (b *Binder) runBind(ctx context.Context, r *report, call *Call) error {
-	defer b.timeStage(r, Bind)()
+func (b *Binder) runBind(ctx context.Context, r *report, call *Call) (err error) {
+	defer b.timeStage(r, Bind, &err)()
 	for _, plugin := range b.plugins.bind {
 		err := b.runPlugin(ctx, Bind, plugin, func() error { return plugin.Bind(ctx, call) })
 		if !errors.Is(err, ErrSkip) {
@@ -100,7 +100,7 @@ func (b *Binder) runBind(ctx context.Context, r *report, call *Call) error {
 }
 
 func (b *Binder) runPostBind(ctx context.Context, r *report, call *Call) {
-	defer b.timeStage(r, PostBind)()
+	defer b.timeStage(r, PostBind, new(error))()
 	for _, plugin := range b.plugins.postBind {
 		// It has no error to return.
 		_ = b.runPlugin(ctx, PostBind, plugin, func() error { plugin.PostBind(ctx, call); return nil })
@@ -108,7 +108,7 @@ func (b *Binder) runPostBind(ctx context.Context, r *report, call *Call) {
 }
 
 func (b *Binder) runUnreserve(ctx context.Context, r *report, call *Call, reserved int) {
-	defer b.timeStage(r, stageUnreserve)()
+	defer b.timeStage(r, stageUnreserve, new(error))()
 	for i := reserved - 1; i >= 0; i-- {
 		plugin := b.plugins.reserve[i]
 		_ = b.runPlugin(ctx, stageUnreserve, plugin, func() error { plugin.Unreserve(ctx, call); return nil })
@@ -145,8 +145,16 @@ func (b *Binder) guard(ctx context.Context, run func() error) (err error) {
 	return run()
 }
 
-// timeStage starts the stage's clock; the function returned stops it.
-func (b *Binder) timeStage(r *report, stage Stage) func() {
+// timeStage starts the stage's clock; the function returned stops it. err is
+// what the stage ends with by then.
+func (b *Binder) timeStage(r *report, stage Stage, err *error) func() {
 	start := time.Now()
-	return func() { r.stages = append(r.stages, stageTime{stage, time.Since(start)}) }
+	return func() {
+		took, result := time.Since(start), resultSuccess
+		if *err != nil {
+			result = resultError
+		}
+		r.stages = append(r.stages, stageTime{stage, took})
+		b.metrics.stageDuration.WithLabelValues(string(stage), result).Observe(took.Seconds())
+	}
 }

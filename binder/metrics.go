@@ -17,6 +17,7 @@ const (
 type metrics struct {
 	calls          *prometheus.CounterVec
 	callDuration   *prometheus.HistogramVec
+	stageDuration  *prometheus.HistogramVec
 	pluginDuration *prometheus.HistogramVec
 	inFlight       prometheus.Gauge
 }
@@ -33,6 +34,10 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 			Name: "prebind_bind_call_duration_seconds", Buckets: buckets,
 			Help: "Time from the start of a bind call to its answer, by outcome.",
 		}, []string{"outcome"}),
+		stageDuration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "prebind_stage_duration_seconds", Buckets: buckets,
+			Help: "Time that a stage of the binding cycle took, all its plugins together, by result (success, error).",
+		}, []string{"stage", "result"}),
 		pluginDuration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "prebind_plugin_duration_seconds", Buckets: buckets,
 			Help: "Time that a plugin took in a stage of the binding cycle, by result (success, error, skip).",
@@ -42,7 +47,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 			Help: "Bind calls running now.",
 		}),
 	}
-	for _, collector := range []prometheus.Collector{m.calls, m.callDuration, m.pluginDuration, m.inFlight} {
+	for _, collector := range []prometheus.Collector{m.calls, m.callDuration, m.stageDuration, m.pluginDuration, m.inFlight} {
 		if err := registry.Register(collector); err != nil {
 			return nil, fmt.Errorf("registering the binder's metrics: %w", err)
 		}

@@ -81,6 +81,15 @@ func TestMetrics(t *testing.T) {
 			"prebind_plugin_duration_seconds{plugin=a result=success stage=preBind} 1",
 			"prebind_plugin_duration_seconds{plugin=b result=skip stage=bind} 1",
 			"prebind_plugin_duration_seconds{plugin=c result=success stage=bind} 1",
+			"prebind_stage_duration_seconds{result=error stage=admit} 1",
+			"prebind_stage_duration_seconds{result=error stage=preBind} 1",
+			"prebind_stage_duration_seconds{result=success stage=admit} 3",
+			"prebind_stage_duration_seconds{result=success stage=bind} 1",
+			"prebind_stage_duration_seconds{result=success stage=permit} 2",
+			"prebind_stage_duration_seconds{result=success stage=postBind} 1",
+			"prebind_stage_duration_seconds{result=success stage=preBind} 1",
+			"prebind_stage_duration_seconds{result=success stage=reserve} 2",
+			"prebind_stage_duration_seconds{result=success stage=unreserve} 1",
 		}, e.samples()); diff != "" {
 			t.Errorf("metrics (-want +got):\n%s", diff)
 		}
