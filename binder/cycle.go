@@ -43,7 +43,8 @@ func (b *Binder) cycle(ctx context.Context, r *report) error {
 // runAdmit returns no call, and no error, for a pod that is on the node
 // already.
 func (b *Binder) runAdmit(ctx context.Context, r *report) (call *Call, err error) {
-	defer b.timeStage(r, stageAdmit, &err)()
+	done := b.timeStage(r, stageAdmit)
+	defer func() { done(err) }()
 	pod, assigned, err := b.admit(ctx, r.req)
 	if err != nil {
 		return nil, err
@@ -57,7 +58,8 @@ func (b *Binder) runAdmit(ctx context.Context, r *report) (call *Call, err error
 }
 
 func (b *Binder) runPermit(ctx context.Context, r *report, call *Call) (err error) {
-	defer b.timeStage(r, Permit, &err)()
+	done := b.timeStage(r, Permit)
+	defer func() { done(err) }()
 	for _, plugin := range b.plugins.permit {
 		if err := b.runPlugin(ctx, Permit, plugin, func() error { return plugin.Permit(ctx, call) }); err != nil {
 			return err
@@ -69,7 +71,8 @@ func (b *Binder) runPermit(ctx context.Context, r *report, call *Call) (err erro
 // runReserve returns how many plugins are to be unreserved: all that ran, the
 // one that failed among them.
 func (b *Binder) runReserve(ctx context.Context, r *report, call *Call) (reserved int, err error) {
-	defer b.timeStage(r, Reserve, &err)()
+	done := b.timeStage(r, Reserve)
+	defer func() { done(err) }()
 	for i, plugin := range b.plugins.reserve {
 		if err := b.runPlugin(ctx, Reserve, plugin, func() error { return plugin.Reserve(ctx, call) }); err != nil {
 			return i + 1, err
@@ -79,7 +82,8 @@ func (b *Binder) runReserve(ctx context.Context, r *report, call *Call) (reserve
 }
 
 func (b *Binder) runPreBind(ctx context.Context, r *report, call *Call) (err error) {
-	defer b.timeStage(r, PreBind, &err)()
+	done := b.timeStage(r, PreBind)
+	defer func() { done(err) }()
 	for _, plugin := range b.plugins.preBind {
 		if err := b.runPlugin(ctx, PreBind, plugin, func() error { return plugin.PreBind(ctx, call) }); err != nil {
 			return err
@@ -89,7 +93,8 @@ func (b *Binder) runPreBind(ctx context.Context, r *report, call *Call) (err err
 }
 
 func (b *Binder) runBind(ctx context.Context, r *report, call *Call) (err error) {
-	defer b.timeStage(r, Bind, &err)()
+	done := b.timeStage(r, Bind)
+	defer func() { done(err) }()
 	for _, plugin := range b.plugins.bind {
 		err := b.runPlugin(ctx, Bind, plugin, func() error { return plugin.Bind(ctx, call) })
 		if !errors.Is(err, ErrSkip) {
@@ -100,7 +105,7 @@ func (b *Binder) runBind(ctx context.Context, r *report, call *Call) (err error)
 }
 
 func (b *Binder) runPostBind(ctx context.Context, r *report, call *Call) {
-	defer b.timeStage(r, PostBind, new(error))()
+	defer b.timeStage(r, PostBind)(nil)
 	for _, plugin := range b.plugins.postBind {
 		// It has no error to return.
 		_ = b.runPlugin(ctx, PostBind, plugin, func() error { plugin.PostBind(ctx, call); return nil })
@@ -108,7 +113,7 @@ func (b *Binder) runPostBind(ctx context.Context, r *report, call *Call) {
 }
 
 func (b *Binder) runUnreserve(ctx context.Context, r *report, call *Call, reserved int) {
-	defer b.timeStage(r, stageUnreserve, new(error))()
+	defer b.timeStage(r, stageUnreserve)(nil)
 	for i := reserved - 1; i >= 0; i-- {
 		plugin := b.plugins.reserve[i]
 		_ = b.runPlugin(ctx, stageUnreserve, plugin, func() error { plugin.Unreserve(ctx, call); return nil })
@@ -145,13 +150,13 @@ func (b *Binder) guard(ctx context.Context, run func() error) (err error) {
 	return run()
 }
 
-// timeStage starts the stage's clock; the function returned stops it. err is
-// what the stage ends with by then.
-func (b *Binder) timeStage(r *report, stage Stage, err *error) func() {
+// timeStage starts the stage's clock; the function returned stops it, with what
+// the stage ended with.
+func (b *Binder) timeStage(r *report, stage Stage) func(error) {
 	start := time.Now()
-	return func() {
+	return func(err error) {
 		took, result := time.Since(start), resultSuccess
-		if *err != nil {
+		if err != nil {
 			result = resultError
 		}
 		r.stages = append(r.stages, stageTime{stage, took})
