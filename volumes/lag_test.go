@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -59,6 +60,43 @@ func TestAVolumeThatIsLostToAnotherClaimFreesTheClaimsOtherHolders(t *testing.T)
 		if got := e.Claim("data-0").Spec.VolumeName; got != "pv-2" {
 			t.Errorf("the claim is bound to %q, want pv-2", got)
 		}
+	})
+}
+
+func TestAClaimAndAVolumeThatTheWatchesShowLateAreFound(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := start(t, db0())
+		e.Hold("persistentvolumeclaims")
+		e.Hold("persistentvolumes")
+		e.Put(testkit.Claim("data-0"), onNode7("pv-1"))
+		call := e.call(db0())
+		call.waits()
+		e.Release("persistentvolumeclaims")
+		e.Release("persistentvolumes")
+		e.RunPVController()
+		<-call.done
+		wantText(t, call.err, "")
+		if call.took > time.Second {
+			t.Errorf("it took %s", call.took)
+		}
+	})
+}
+
+func TestAClaimMadeAnewDuringAConflictGetsNoSecondVolume(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := start(t, db0(), testkit.Claim("data-0").WithUID("old"), onNode7("pv-1"), onNode7("pv-2").Size("100Gi"))
+		e.Before("patch", "persistentvolumes", 1, func(testkit.Request) error {
+			e.ChangeVolume("pv-1", func(pv *v1.PersistentVolume) {
+				pv.Spec.ClaimRef = &v1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: "shop", Name: "other", UID: "other"}
+			})
+			e.Hold("persistentvolumeclaims")
+			e.Remove("persistentvolumeclaims", "data-0")
+			e.Put(testkit.Claim("data-0"))
+			return nil
+		})
+		e.call(db0()).endsAfter(0, "ClaimReplaced: claim shop/data-0 (class local): it was deleted and made anew (uid uid-data-0, was old)")
+		e.wrote("patch persistentvolumes/pv-1 (409)")
+		e.Release("persistentvolumeclaims")
 	})
 }
 
