@@ -66,7 +66,7 @@ func (b *Binder) admit(ctx context.Context, req Request) (pod *v1.Pod, assigned 
 	case apierrors.IsNotFound(err):
 		return nil, false, fault.New(fault.NodeNotFound, "node %s does not exist", req.Node)
 	case err != nil:
-		return nil, false, b.readFault(ctx, err, "nodes", req.Node)
+		return nil, false, readFault(ctx, err, "nodes", req.Node)
 	}
 	return pod, false, nil
 }
@@ -84,19 +84,16 @@ func (b *Binder) readPod(ctx context.Context, req Request) (*v1.Pod, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, b.readFault(ctx, err, "pods", req.Namespace+"/"+req.Name)
+		return nil, readFault(ctx, err, "pods", req.Namespace+"/"+req.Name)
 	}
 	return pod, nil
 }
 
-func (b *Binder) readFault(ctx context.Context, err error, resource, name string) error {
-	switch {
-	case ctx.Err() != nil:
+func readFault(ctx context.Context, err error, resource, name string) error {
+	if ctx.Err() != nil {
 		return context.Cause(ctx)
-	case apierrors.IsForbidden(err):
-		return fault.New(fault.Forbidden, "get %s %s: RBAC refuses it; give prebind's ServiceAccount the rights of its manifest: %w", resource, name, err)
 	}
-	return fault.New(fault.APIError, "get %s %s: %w", resource, name, err)
+	return fault.FromAPI(err, "get", resource, name)
 }
 
 // judgePod compares the pod, read by name, with what the request asks for.

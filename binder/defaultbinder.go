@@ -68,10 +68,8 @@ func (d *defaultBinder) attempt(ctx context.Context, call *Call) (done bool, err
 	switch {
 	case postErr == nil:
 		return true, nil
-	case apierrors.IsForbidden(postErr):
-		return true, fault.New(fault.Forbidden, "create pods/binding %s/%s: RBAC refuses it; give prebind's ServiceAccount the rights of its manifest: %w", pod.Namespace, pod.Name, postErr)
-	case apierrors.IsInvalid(postErr) || apierrors.IsBadRequest(postErr):
-		return true, fault.New(fault.APIError, "create pods/binding %s/%s: %w", pod.Namespace, pod.Name, postErr)
+	case apierrors.IsForbidden(postErr) || apierrors.IsInvalid(postErr) || apierrors.IsBadRequest(postErr):
+		return true, fault.FromAPI(postErr, "create", "pods/binding", pod.Namespace+"/"+pod.Name)
 	}
 	return d.settle(ctx, call, postErr)
 }

@@ -11,8 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/component-helpers/storage/ephemeral"
 	"k8s.io/component-helpers/storage/volume"
-
-	"github.com/prebind/prebind/internal/fault"
 )
 
 // Facts are all that a plan is made from: plain values, read before. Nil
@@ -192,18 +190,4 @@ func completed(claim *v1.PersistentVolumeClaim) bool {
 // owns tells whether the volume is claimed by exactly this claim.
 func owns(claim *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) bool {
 	return pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == claim.UID
-}
-
-// apiFault turns an error of the API server into a fault that names what was
-// refused.
-func apiFault(err error, verb, resource, name string) error {
-	switch {
-	case err == nil:
-		return nil
-	case apierrors.IsForbidden(err):
-		return fault.New(fault.Forbidden, "%s %s %s: RBAC refuses it; give prebind's ServiceAccount the rights of its manifest: %w", verb, resource, name, err)
-	case apierrors.IsConflict(err):
-		return fault.New(fault.Conflict, "%s %s %s: others keep writing it: %w", verb, resource, name, err)
-	}
-	return fault.New(fault.APIError, "%s %s %s: %w", verb, resource, name, err)
 }

@@ -210,7 +210,7 @@ func (p *Prebinder) confirm(ctx context.Context, r *Reservation) error {
 			continue
 		}
 		group.Go(guarded(func() error {
-			now, err := (&reader{client: p.client, live: true}).claim(ctx, i.claim.Namespace, i.claim.Name)
+			now, err := p.live().claim(ctx, i.claim.Namespace, i.claim.Name)
 			if err != nil {
 				return err
 			}

@@ -8,6 +8,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/prebind/prebind/internal/fault"
 )
 
 // reader reads single objects from the caches or, with live set, from the API
@@ -16,6 +18,18 @@ type reader struct {
 	caches *Caches
 	client kubernetes.Interface
 	live   bool
+}
+
+// live returns a reader that asks the API server.
+func (p *Prebinder) live() *reader { return &reader{client: p.client, live: true} }
+
+// nodeNow returns the node from the cache, or live if that lacks it: the plan
+// may have been made from a live read. Nil is no such node.
+func (p *Prebinder) nodeNow(ctx context.Context, name string) (*v1.Node, error) {
+	if node, err := p.caches.Nodes.Get(name); err == nil {
+		return node, nil
+	}
+	return p.live().node(ctx, name)
 }
 
 func (r *reader) node(ctx context.Context, name string) (*v1.Node, error) {
@@ -59,7 +73,7 @@ func found[T any](obj *T, err error, resource, name string) (*T, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, apiFault(err, "get", resource, name)
+		return nil, fault.FromAPI(err, "get", resource, name)
 	}
 	return obj, nil
 }

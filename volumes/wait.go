@@ -139,11 +139,7 @@ func (w *boundWait) lookPod(ctx context.Context, verify bool) error {
 
 // lookNode returns the node as it is now.
 func (w *boundWait) lookNode(ctx context.Context) (*v1.Node, error) {
-	node, err := w.p.caches.Nodes.Get(w.node)
-	if err == nil {
-		return node, nil
-	}
-	node, err = (&reader{client: w.p.client, live: true}).node(ctx, w.node)
+	node, err := w.p.nodeNow(ctx, w.node)
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +161,7 @@ func (w *boundWait) refresh(ctx context.Context, i *item, verify bool) error {
 		}
 		i.claim = claim
 	case err != nil && gone:
-		now, err := (&reader{client: w.p.client, live: true}).claim(ctx, i.claim.Namespace, i.claim.Name)
+		now, err := w.p.live().claim(ctx, i.claim.Namespace, i.claim.Name)
 		if err != nil {
 			return nil //nolint:nilerr // as in lookPod
 		}
@@ -196,7 +192,7 @@ func (w *boundWait) refreshVolume(ctx context.Context, i *item, verify bool) err
 	case err == nil && (known == nil || !older(pv.ResourceVersion, known.ResourceVersion)):
 		known = pv
 	case err != nil && gone:
-		now, err := (&reader{client: w.p.client, live: true}).volume(ctx, name)
+		now, err := w.p.live().volume(ctx, name)
 		if err != nil {
 			return nil //nolint:nilerr // as in lookPod
 		}

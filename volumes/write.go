@@ -28,18 +28,12 @@ const fieldManager = "prebind"
 // settled: one that fails does not cut off another half way, whose outcome
 // would then be unknown.
 func (p *Prebinder) write(ctx context.Context, r *Reservation) error {
-	read := reader{caches: p.caches, client: p.client}
-	node, err := read.node(ctx, r.node)
+	node, err := p.nodeNow(ctx, r.node)
 	if err != nil {
 		return err
 	}
-	if node == nil { // the plan was made from a live read
-		if node, err = (&reader{client: p.client, live: true}).node(ctx, r.node); err != nil || node == nil {
-			if err == nil {
-				err = fault.New(fault.NodeNotFound, "node %s does not exist", r.node)
-			}
-			return err
-		}
+	if node == nil {
+		return fault.New(fault.NodeNotFound, "node %s does not exist", r.node)
 	}
 	var group errgroup.Group
 	for _, i := range r.items {
@@ -74,7 +68,7 @@ func (p *Prebinder) claimVolume(ctx context.Context, i *item, node *v1.Node) err
 		return nil
 	}
 	reread := func() (bool, error) {
-		now, err := (&reader{client: p.client, live: true}).volume(ctx, i.volume.Name)
+		now, err := p.live().volume(ctx, i.volume.Name)
 		if err != nil {
 			return false, err
 		}
@@ -89,7 +83,7 @@ func (p *Prebinder) claimVolume(ctx context.Context, i *item, node *v1.Node) err
 				return false, nil
 			}
 		}
-		claim, err := (&reader{client: p.client, live: true}).claim(ctx, i.claim.Namespace, i.claim.Name)
+		claim, err := p.live().claim(ctx, i.claim.Namespace, i.claim.Name)
 		if err != nil {
 			return false, err
 		}
@@ -185,7 +179,7 @@ func (p *Prebinder) selectNode(ctx context.Context, i *item, node string) error 
 		return nil
 	}
 	reread := func() (bool, error) {
-		now, err := (&reader{client: p.client, live: true}).claim(ctx, i.claim.Namespace, i.claim.Name)
+		now, err := p.live().claim(ctx, i.claim.Namespace, i.claim.Name)
 		if err != nil {
 			return false, err
 		}
@@ -241,10 +235,7 @@ func (p *Prebinder) persist(ctx context.Context, resource string, name func() st
 		if err == nil {
 			return nil
 		}
-		if final(err) {
-			return asFault(err, resource, name())
-		}
-		if backoff.Steps == 0 {
+		if final(err) || backoff.Steps == 0 {
 			return asFault(err, resource, name())
 		}
 		// The first conflict is settled at once: a lagging cache is its
@@ -280,7 +271,7 @@ func asFault(err error, resource, name string) error {
 	if _, ok := errors.AsType[*fault.Error](err); ok {
 		return err
 	}
-	return apiFault(err, "patch", resource, name)
+	return fault.FromAPI(err, "patch", resource, name)
 }
 
 // sleep waits for d, and tells whether ctx was still there at its end.
