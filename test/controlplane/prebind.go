@@ -27,7 +27,8 @@ type PrebindOptions struct {
 	// Config is YAML laid over the generated configuration, key by key.
 	Config string
 	// APIServer replaces the API server's address, for a proxy that disturbs
-	// the connection, as in http://127.0.0.1:12345. Empty: the API server.
+	// the connection, as in https://127.0.0.1:12345. Its certificate is not
+	// checked. Empty: the API server.
 	APIServer string
 	// ClientConfig replaces the identity. Nil: a token of ServiceAccount prebind
 	// in kube-system, which examples/rbac.yaml creates.
@@ -149,7 +150,7 @@ func (cp *ControlPlane) prebindKubeconfig(ctx context.Context, opts PrebindOptio
 	}
 	if opts.APIServer != "" {
 		config = rest.CopyConfig(config)
-		config.Host, config.TLSClientConfig = opts.APIServer, rest.TLSClientConfig{}
+		config.Host, config.TLSClientConfig = opts.APIServer, rest.TLSClientConfig{Insecure: true}
 	}
 	return cp.writeKubeconfig(opts.Name, config)
 }

@@ -21,6 +21,7 @@
 // namespace and a name. A watch that begins with the objects there are (a
 // streaming list) is a watch.
 //
-// The client's credentials are passed on; the way from the client to the proxy
-// is plain HTTP on loopback.
+// The client's credentials are passed on. The way from the client to the proxy
+// is TLS with a certificate that the client must not check: client-go sends no
+// credentials in the clear.
 package faultproxy

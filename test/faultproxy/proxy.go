@@ -3,6 +3,7 @@ package faultproxy
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -49,13 +50,17 @@ func Start(opts Options) (*Proxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting the fault proxy: %w", err)
 	}
+	certificate, err := selfSigned()
+	if err != nil {
+		return nil, fmt.Errorf("starting the fault proxy: %w", err)
+	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("starting the fault proxy: %w", err)
 	}
 	p := &Proxy{
 		opts:    opts,
-		address: "http://" + listener.Addr().String(),
+		address: "https://" + listener.Addr().String(),
 		log:     log{changed: make(chan struct{})},
 		watches: watches{open: map[*openWatch]bool{}, holds: map[*WatchHold]bool{}},
 		stale:   map[string]string{},
@@ -68,12 +73,19 @@ func Start(opts Options) (*Proxy, error) {
 		// A dead API server looks like one: no answer at all.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
-	p.server = &http.Server{Handler: p, ReadHeaderTimeout: time.Minute}
-	go func() { _ = p.server.Serve(listener) }()
+	p.server = &http.Server{
+		Handler: p, ReadHeaderTimeout: time.Minute,
+		// HTTP/1.1 alone: a connection that is cut takes no other request along.
+		TLSConfig: &tls.Config{
+			Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
+		},
+	}
+	go func() { _ = p.server.ServeTLS(listener, "", "") }()
 	return p, nil
 }
 
-// URL is where clients find the proxy, as in http://127.0.0.1:12345.
+// URL is where clients find the proxy, as in https://127.0.0.1:12345. Its
+// certificate is self-signed.
 func (p *Proxy) URL() string { return p.address }
 
 // Stop cuts all connections and ends the proxy.

@@ -2,6 +2,7 @@ package faultproxy_test
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/pem"
 	"fmt"
 	"io"
@@ -82,7 +83,7 @@ func start(t *testing.T, seed uint64) (*faultproxy.Proxy, kubernetes.Interface, 
 		t.Fatal(err)
 	}
 	t.Cleanup(proxy.Stop)
-	transport := &http.Transport{}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	t.Cleanup(transport.CloseIdleConnections)
 	client, err := kubernetes.NewForConfigAndClient(&rest.Config{Host: proxy.URL(), QPS: -1}, &http.Client{Transport: transport})
 	if err != nil {
