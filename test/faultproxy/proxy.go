@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -65,6 +66,8 @@ func Start(opts Options) (*Proxy, error) {
 		watches: watches{open: map[*openWatch]bool{}, holds: map[*WatchHold]bool{}},
 		stale:   map[string]string{},
 	}
+	// Broken connections are what the proxy is for.
+	quiet := slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	p.reverse = &httputil.ReverseProxy{
 		Transport:      transport,
 		FlushInterval:  -1, // watch events must not wait
@@ -72,9 +75,10 @@ func Start(opts Options) (*Proxy, error) {
 		ModifyResponse: noteStatus,
 		// A dead API server looks like one: no answer at all.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+		ErrorLog:     quiet,
 	}
 	p.server = &http.Server{
-		Handler: p, ReadHeaderTimeout: time.Minute,
+		Handler: p, ReadHeaderTimeout: time.Minute, ErrorLog: quiet,
 		// HTTP/1.1 alone: a connection that is cut takes no other request along.
 		TLSConfig: &tls.Config{
 			Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
