@@ -186,6 +186,32 @@ func (p *Process) Stop(ctx context.Context) error {
 	}
 }
 
+// Abort ends the program by SIGQUIT and returns what it logged from then on: of
+// a Go program, the stacks of its goroutines. One that has not ended after 20
+// seconds, or when ctx ends, is killed: that is an error.
+func (p *Process) Abort(ctx context.Context) (string, error) {
+	before, err := os.Stat(p.logFile)
+	if err != nil {
+		return "", fmt.Errorf("aborting %s: %w", p.name, err)
+	}
+	if err := p.signalRunning("aborting", syscall.SIGQUIT); err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
+	defer cancel()
+	select {
+	case <-p.Done():
+	case <-ctx.Done():
+		_ = p.Kill()
+		return "", fmt.Errorf("aborting %s: killed after it had not ended: %w", p.name, ctx.Err())
+	}
+	text, err := readFrom(p.logFile, before.Size())
+	if err != nil {
+		return "", fmt.Errorf("aborting %s: %w", p.name, err)
+	}
+	return string(text), nil
+}
+
 // Freeze halts the program (SIGSTOP) as a lost machine would: its connections
 // stay open and nothing is answered.
 func (p *Process) Freeze() error { return p.signalRunning("freezing", syscall.SIGSTOP) }

@@ -84,6 +84,21 @@ func TestFrozenProcessCanBeStopped(t *testing.T) {
 	}
 }
 
+func TestAbortReturnsWhatTheProgramLogsAtItsEnd(t *testing.T) {
+	dir := t.TempDir()
+	p := shell(dir, "echo before; trap 'echo the stacks; exit 2' QUIT; "+ready(dir, "while :; do sleep 0.1; done"))
+	if err := p.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got, err := p.Abort(t.Context())
+	if err != nil || got != "the stacks\n" {
+		t.Errorf("Abort() = %q, %v, want what was logged after SIGQUIT", got, err)
+	}
+	if p.Running() {
+		t.Error("it still runs")
+	}
+}
+
 func TestTakenPortIsTriedAgainWithAnother(t *testing.T) {
 	dir := t.TempDir()
 	var tried []int
