@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/component-helpers/storage/ephemeral"
 	"k8s.io/component-helpers/storage/volume"
+
+	"github.com/prebind/prebind/internal/fault"
 )
 
 // Facts are all that a plan is made from: plain values, read before. Nil
@@ -90,6 +92,27 @@ func ClaimNames(pod *v1.Pod) []string {
 		names = append(names, pod.Namespace+"/"+claims[i].Name)
 	}
 	return names
+}
+
+// Plan decides, from the caches alone, what each claim of the pod needs on the
+// node. Nothing is held, written or asked of the API server, so by the time
+// that it is read a plan may be out of date: it says where a pod could go (as
+// a filter does) or why not, and Reserve decides again. Volumes reserved for
+// other claims count as taken. The error is a fault: [MakePlan]'s, or
+// NodeNotFound if the cache has no such node.
+func (p *Prebinder) Plan(ctx context.Context, pod *v1.Pod, node string) (*Plan, error) {
+	return p.plan(ctx, pod, node, false)
+}
+
+func (p *Prebinder) plan(ctx context.Context, pod *v1.Pod, node string, live bool) (*Plan, error) {
+	facts, err := p.gather(ctx, pod, node, live)
+	if err != nil {
+		return nil, err
+	}
+	if facts.Node == nil {
+		return nil, fault.New(fault.NodeNotFound, "node %s does not exist", node)
+	}
+	return MakePlan(facts)
 }
 
 // gather reads the facts for pod on the node: from the caches, or, with live

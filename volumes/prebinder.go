@@ -133,14 +133,7 @@ func (p *Prebinder) poolKeys(pod *v1.Pod) []string {
 
 func (p *Prebinder) planAndHold(ctx context.Context, pod *v1.Pod, node string, live bool) (*Reservation, error) {
 	for ctx.Err() == nil {
-		facts, err := p.gather(ctx, pod, node, live)
-		if err != nil {
-			return nil, err
-		}
-		if facts.Node == nil {
-			return nil, fault.New(fault.NodeNotFound, "node %s does not exist", node)
-		}
-		plan, err := MakePlan(facts)
+		plan, err := p.plan(ctx, pod, node, live)
 		if err != nil {
 			return nil, err
 		}
