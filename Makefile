@@ -34,6 +34,11 @@ test-unit: ## Run the unit tests, with the race detector
 test-e2e: programs ## Run the end-to-end tests on a real control plane
 	cd test && go test -p 1 -timeout 40m ./...
 
+# Each line is one test with more of what it does at random.
+.PHONY: test-long
+test-long: ## Run the randomised tests for longer: 100,000 cluster states and so on
+	cd test && go test -count=1 -v -timeout 30m -run TestPlansAgreeWithUpstream ./differential -rapid.checks=100000
+
 .PHONY: programs
 programs: ## Build etcd, the Kubernetes programs and prebind into build/bin (minutes, once)
 	@cd test && go run ./cmd/programs
