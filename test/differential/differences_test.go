@@ -104,6 +104,18 @@ func podDifferences() []podDifference {
 	}
 }
 
+// differenceNames are the names of all.
+func differenceNames() []string {
+	var names []string
+	for _, d := range claimDifferences() {
+		names = append(names, d.name)
+	}
+	for _, d := range podDifferences() {
+		names = append(names, d.name)
+	}
+	return names
+}
+
 const (
 	claimTwice = "claim named twice"
 	allReasons = "every reason told"

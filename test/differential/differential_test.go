@@ -24,12 +24,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestPlansAgreeWithUpstream(t *testing.T) {
-	ours := newPrebind(t)
-	theirs, err := newUpstream()
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen := newTally()
+	ours, theirs, seen := newPrebind(t), newUpstream(t), newTally()
 	t.Cleanup(func() { t.Log(seen) })
 	rapid.Check(t, func(rt *rapid.T) {
 		s := drawState(rt)

@@ -9,11 +9,16 @@ import (
 	"pgregory.net/rapid"
 )
 
-const podName = "db"
+const (
+	podName = "db"
+	// ephemeralVolume is the pod's generic ephemeral volume, and ephemeralClaim
+	// what its claim is called. A pod may name that claim directly as well.
+	ephemeralVolume = "s"
+	ephemeralClaim  = podName + "-" + ephemeralVolume
+)
 
-// claimNames are those of all claims. db-s is what the claim of the pod's
-// ephemeral volume s is called, and a pod may name it directly as well.
-var claimNames = []string{"c0", "c1", "c2", "c3", podName + "-s"}
+// claimNames are those of all claims.
+func claimNames() []string { return []string{"c0", "c1", "c2", "c3", ephemeralClaim} }
 
 // drawPod draws the pod and its claims. A claim that is bound already, or is
 // about to be, mostly has a volume that agrees.
@@ -21,15 +26,15 @@ func drawPod(t *rapid.T, s *state) {
 	s.pod = &v1.Pod{ObjectMeta: named(podName)}
 	s.pod.Namespace = namespace
 	for i := range one(t, "claims", 1, 1, 1, 1, 2, 2, 3, maxClaims) {
-		drawMention(t, s, claimNames[i])
+		drawMention(t, s, claimNames()[i])
 	}
 	if oneIn(t, 8, "ephemeral") {
 		s.pod.Spec.Volumes = append(s.pod.Spec.Volumes, v1.Volume{
-			Name: "s", VolumeSource: v1.VolumeSource{Ephemeral: &v1.EphemeralVolumeSource{VolumeClaimTemplate: &v1.PersistentVolumeClaimTemplate{}}},
+			Name: ephemeralVolume, VolumeSource: v1.VolumeSource{Ephemeral: &v1.EphemeralVolumeSource{VolumeClaimTemplate: &v1.PersistentVolumeClaimTemplate{}}},
 		})
-		drawClaim(t, s, podName+"-s", true)
+		drawClaim(t, s, ephemeralClaim, true)
 		if oneIn(t, 8, "used both ways") {
-			s.pod.Spec.Volumes = append(s.pod.Spec.Volumes, claimSource("again", podName+"-s"))
+			s.pod.Spec.Volumes = append(s.pod.Spec.Volumes, claimSource("again", ephemeralClaim))
 		}
 	}
 	if oneIn(t, 16, "a volume without a claim") {
@@ -39,7 +44,7 @@ func drawPod(t *rapid.T, s *state) {
 
 func drawMention(t *rapid.T, s *state, name string) {
 	s.pod.Spec.Volumes = append(s.pod.Spec.Volumes, claimSource(name, name))
-	if oneIn(t, 16, "twice") {
+	if oneIn(t, 8, "twice") {
 		s.pod.Spec.Volumes = append(s.pod.Spec.Volumes, claimSource(name+"-again", name))
 	}
 	drawClaim(t, s, name, false)
@@ -59,7 +64,7 @@ func claimSource(name, claim string) v1.Volume {
 }
 
 func drawClaim(t *rapid.T, s *state, name string, ephemeral bool) {
-	if oneIn(t, 64, "claim missing") {
+	if oneIn(t, 64, "claim missing") || (ephemeral && oneIn(t, 8, "controller is late")) {
 		return
 	}
 	claim := &v1.PersistentVolumeClaim{ObjectMeta: named(name)}
@@ -132,7 +137,7 @@ func drawVolumeName(t *rapid.T, s *state, claim *v1.PersistentVolumeClaim) {
 	if oneIn(t, 8, "volume is not the claim's") {
 		return
 	}
-	pv.Spec.ClaimRef = &v1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: namespace, Name: claim.Name, UID: claim.UID}
+	preBind(pv, claim.Name, claim.UID)
 	pv.Status.Phase = v1.VolumeBound
 }
 
@@ -156,6 +161,6 @@ func drawOwner(t *rapid.T, claim *v1.PersistentVolumeClaim) {
 		return
 	}
 	claim.OwnerReferences = []metav1.OwnerReference{
-		{APIVersion: "v1", Kind: "Pod", Name: podName, UID: uid, Controller: new(oneIn(t, 8, "owner is no controller") == false)},
+		{APIVersion: "v1", Kind: "Pod", Name: podName, UID: uid, Controller: new(!oneIn(t, 8, "owner is no controller"))},
 	}
 }

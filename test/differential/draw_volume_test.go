@@ -4,6 +4,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/component-helpers/storage/volume"
 	"pgregory.net/rapid"
 )
 
@@ -12,7 +14,7 @@ var deleted = metav1.Unix(1, 0)
 
 func drawVolume(t *rapid.T, name string) *v1.PersistentVolume {
 	pv := &v1.PersistentVolume{ObjectMeta: named(name)}
-	pv.Spec.StorageClassName = one(t, "class of the volume", "local", "local", "local", "local", "fast", "fast", "zoned", "now", "")
+	pv.Spec.StorageClassName = one(t, "class of the volume", "local", "local", "local", "local", "local", "local", "local", "fast", "fast", "zoned", "now", "")
 	if oneIn(t, 12, "class by annotation") {
 		pv.Annotations = map[string]string{v1.BetaStorageClassAnnotation: one(t, "annotated class", "local", "fast", "")}
 	}
@@ -20,8 +22,8 @@ func drawVolume(t *rapid.T, name string) *v1.PersistentVolume {
 		t, "capacity", "10Gi", "10Gi", "20Gi", "100Gi", "5Gi", "10240Mi", "10737418241", "5368709120", "1.5Gi", "5G", "1e10", "5000000000500m",
 	))}
 	pv.Spec.AccessModes = one(
-		t, "modes of the volume", modes(v1.ReadWriteOnce), modes(v1.ReadWriteOnce), modes(v1.ReadWriteOnce, v1.ReadOnlyMany),
-		modes(v1.ReadWriteOnce, v1.ReadWriteMany), modes(v1.ReadWriteMany), modes(v1.ReadWriteOncePod),
+		t, "modes of the volume", modes(v1.ReadWriteOnce), modes(v1.ReadWriteOnce), modes(v1.ReadWriteOnce), modes(v1.ReadWriteOnce, v1.ReadOnlyMany),
+		modes(v1.ReadWriteOnce), modes(v1.ReadWriteOnce, v1.ReadWriteMany), modes(v1.ReadWriteMany), modes(v1.ReadWriteOncePod),
 	)
 	pv.Spec.VolumeMode = drawVolumeMode(t)
 	pv.Labels = one(t, "labels of the volume", nil, nil, map[string]string{labelTier: "gold"}, map[string]string{labelTier: "silver"})
@@ -44,11 +46,9 @@ func drawVolume(t *rapid.T, name string) *v1.PersistentVolume {
 // drawClaimRef pre-binds the volume, to a claim that may or may not be one of
 // the pod's.
 func drawClaimRef(t *rapid.T, pv *v1.PersistentVolume) {
-	name := one(t, "claimRef", claimNames...)
-	pv.Spec.ClaimRef = &v1.ObjectReference{
-		Kind: "PersistentVolumeClaim", APIVersion: "v1",
-		Namespace: one(t, "namespace of claimRef", namespace, namespace, namespace, otherNamespace), Name: name,
-	}
+	name := one(t, "claimRef", claimNames()...)
+	preBind(pv, name, "")
+	pv.Spec.ClaimRef.Namespace = one(t, "namespace of claimRef", namespace, namespace, namespace, otherNamespace)
 	switch one(t, "uid in claimRef", "none", "none", "right", "right", "stale") {
 	case "right":
 		pv.Spec.ClaimRef.UID = uidOf(name)
@@ -63,7 +63,7 @@ func drawClaimRef(t *rapid.T, pv *v1.PersistentVolume) {
 // has moved to CSI; seldom one that cannot be translated.
 func drawSource(t *rapid.T, pv *v1.PersistentVolume) {
 	source := &pv.Spec.PersistentVolumeSource
-	switch one(t, "source", "local", "local", "local", "csi", "gce", "aws", "azure", "cinder") {
+	switch one(t, "source", "local", "local", "csi", "gce", "aws", "azure", "cinder", "aws") {
 	case "local":
 		source.Local = &v1.LocalVolumeSource{Path: "/mnt/" + pv.Name}
 	case "csi":
@@ -71,7 +71,7 @@ func drawSource(t *rapid.T, pv *v1.PersistentVolume) {
 	case "gce":
 		source.GCEPersistentDisk = &v1.GCEPersistentDiskVolumeSource{PDName: pv.Name}
 	case "aws":
-		id := one(t, "aws id", "aws://zone-a/vol-1", "aws://zone-a/vol-1", "aws://zone-a/vol-1", "vol-1", "aws://half/broken/id")
+		id := one(t, "aws id", "aws://zone-a/vol-1", "vol-1", "aws://half/broken/id", "aws://half/broken/id")
 		source.AWSElasticBlockStore = &v1.AWSElasticBlockStoreVolumeSource{VolumeID: id}
 	case "azure":
 		source.AzureDisk = &v1.AzureDiskVolumeSource{DiskName: pv.Name, DataDiskURI: "/subscriptions/s/disks/" + pv.Name}
@@ -122,6 +122,23 @@ func drawTerm(t *rapid.T) v1.NodeSelectorTerm {
 		}}
 	}
 	return term
+}
+
+// preBind sets the volume's claimRef.
+func preBind(pv *v1.PersistentVolume, claim string, uid types.UID) {
+	pv.Spec.ClaimRef = &v1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: namespace, Name: claim, UID: uid}
+}
+
+// complete is the claim's side of a finished binding.
+func complete(claim *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) {
+	claim.Spec.VolumeName, claim.Status.Phase = pv.Name, v1.ClaimBound
+	claim.Annotations[volume.AnnBindCompleted] = "yes"
+}
+
+func onHost(pv *v1.PersistentVolume, hostname string) {
+	pv.Spec.NodeAffinity = &v1.VolumeNodeAffinity{Required: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
+		MatchExpressions: []v1.NodeSelectorRequirement{{Key: v1.LabelHostname, Operator: v1.NodeSelectorOpIn, Values: []string{hostname}}},
+	}}}}
 }
 
 func modes(modes ...v1.PersistentVolumeAccessMode) []v1.PersistentVolumeAccessMode { return modes }

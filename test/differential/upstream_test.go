@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"testing"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -34,7 +35,8 @@ type upstream struct {
 	volumes                                               *orderedStore
 }
 
-func newUpstream() (*upstream, error) {
+func newUpstream(t *testing.T) *upstream {
+	t.Helper()
 	u := &upstream{
 		nodes: newStore(), csiNodes: newStore(), classes: newStore(), drivers: newStore(), capacities: newStore(), claims: newStore(),
 		volumes: &orderedStore{store: newStore()},
@@ -46,13 +48,13 @@ func newUpstream() (*upstream, error) {
 		time.Second,
 	)
 	if err != nil {
-		return nil, fmt.Errorf("making kube-scheduler's binder: %w", err)
+		t.Fatal(err)
 	}
 	u.plugin = &volumebinding.VolumeBinding{
 		Binder:    spy{SchedulerVolumeBinder: binder, found: &u.found},
 		PVCLister: claimInformer{u.claims}.Lister(),
 	}
-	return u, nil
+	return u
 }
 
 // spy hands out what Filter keeps to itself.
@@ -107,7 +109,11 @@ func (u *upstream) says(ctx context.Context, pod *v1.Pod, node *v1.Node, order [
 	v := verdict{claims: map[string]answer{}}
 	for _, binding := range u.found.StaticBindings {
 		claim, pv := chosen(binding)
-		v.claims[claim] = answer{what: static, volume: sized(u.state.volume(pv))}
+		chosen := sized(u.state.volume(pv))
+		if first, twice := v.claims[claim]; twice {
+			chosen = first.volume + " and " + chosen
+		}
+		v.claims[claim] = answer{what: static, volume: chosen}
 	}
 	for _, provision := range u.found.DynamicProvisions {
 		v.claims[provision.PVC.Name] = answer{what: dynamic}
