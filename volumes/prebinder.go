@@ -75,8 +75,8 @@ type item struct {
 	// than the cache: read live, or answered to our own write.
 	claim  *v1.PersistentVolumeClaim
 	volume *v1.PersistentVolume
-	held   bool // a share of the reservation of volume is ours
-	owned  bool // volume was seen claimed by the claim, and the claim names it
+	hold   *hold // our share of the reservation of volume; nil: none
+	owned  bool  // volume was seen claimed by the claim, and the claim names it
 }
 
 type itemKind int
@@ -86,8 +86,6 @@ const (
 	itemStatic                  // to be bound to item.volume
 	itemDynamic                 // to be provisioned on the node
 )
-
-func (i *item) binding() Binding { return Binding{Claim: i.claim, Volume: i.volume} }
 
 // Reserve plans the pod's claims on the node and holds the volumes chosen.
 // Nothing is written. The caches are asked first; whatever they say against
@@ -140,7 +138,7 @@ func (p *Prebinder) planAndHold(ctx context.Context, pod *v1.Pod, node string, l
 		// A refusal means that another call got a volume first; it is no
 		// longer among the candidates, so this ends.
 		reservation := newReservation(node, plan)
-		if p.reservations.reserve(reservation.toHold()) {
+		if p.hold(reservation.toHold()) {
 			return reservation, nil
 		}
 	}
@@ -154,8 +152,6 @@ func newReservation(node string, plan *Plan) *Reservation {
 			r.items = append(r.items, &item{
 				kind: kind, claim: b.Claim, volume: b.Volume, provisioner: b.Provisioner,
 				owned: kind == itemNamed,
-				// A volume that is pre-bound to the claim is nobody else's candidate.
-				held: kind == itemStatic && !volume.IsVolumeBoundToClaim(b.Volume, b.Claim),
 			})
 		}
 	}
@@ -166,15 +162,29 @@ func newReservation(node string, plan *Plan) *Reservation {
 	return r
 }
 
-// toHold returns what has to be reserved in memory.
-func (r *Reservation) toHold() []Binding {
-	var bindings []Binding
+// toHold returns the items whose volumes have to be reserved in memory. A
+// volume that is pre-bound to the claim is nobody else's candidate.
+func (r *Reservation) toHold() []*item {
+	var items []*item
 	for _, i := range r.items {
-		if i.held {
-			bindings = append(bindings, i.binding())
+		if i.kind == itemStatic && !volume.IsVolumeBoundToClaim(i.volume, i.claim) {
+			items = append(items, i)
 		}
 	}
-	return bindings
+	return items
+}
+
+// hold reserves the volumes of all the items, or none.
+func (p *Prebinder) hold(items []*item) bool {
+	bindings := make([]Binding, 0, len(items))
+	for _, i := range items {
+		bindings = append(bindings, Binding{Claim: i.claim, Volume: i.volume})
+	}
+	holds, ok := p.reservations.reserve(bindings)
+	for n := range holds {
+		items[n].hold = holds[n]
+	}
+	return ok
 }
 
 // Unreserve gives the volumes back that were not written. API writes are
@@ -187,9 +197,9 @@ func (p *Prebinder) Unreserve(r *Reservation) {
 }
 
 func (p *Prebinder) unhold(i *item) {
-	if i.held {
-		i.held = false
-		p.reservations.release([]Binding{i.binding()})
+	if i.hold != nil {
+		p.reservations.release(i.hold)
+		i.hold = nil
 	}
 }
 

@@ -18,14 +18,17 @@ import (
 // correctness afterwards and never outlives its volume.
 type reservations struct {
 	mu       sync.Mutex // short: no I/O, no calls out
-	byVolume map[string]*reservation
-	byClaim  map[types.UID]*reservation
+	byVolume map[string]*hold
+	byClaim  map[types.UID]*hold
 }
 
-type reservation struct {
+// hold is the promise of one volume to one claim. A call that has a share of
+// it keeps the pointer: the same volume promised to the same claim once more,
+// after this one was dropped, is another hold, and none of its business.
+type hold struct {
 	volume string
 	claim  types.UID
-	// holders counts the calls that hold it: pods may share a claim.
+	// holders counts the calls that have a share: pods may share a claim.
 	holders int
 	// written is the volume's resourceVersion after the claimRef was
 	// written, or empty.
@@ -33,7 +36,7 @@ type reservation struct {
 }
 
 func newReservations() *reservations {
-	return &reservations{byVolume: map[string]*reservation{}, byClaim: map[types.UID]*reservation{}}
+	return &reservations{byVolume: map[string]*hold{}, byClaim: map[types.UID]*hold{}}
 }
 
 // open returns those of the free volumes that may be planned for the claim:
@@ -53,54 +56,58 @@ func (r *reservations) open(claim types.UID, free []*v1.PersistentVolume) []*v1.
 }
 
 // reserve holds every binding's volume for its claim, or none of them: false
-// means that another call was faster and the plan must be made again.
-func (r *reservations) reserve(bindings []Binding) bool {
+// means that another call was faster and the plan must be made again. The
+// caller gets a share of each hold, in the order of the bindings.
+func (r *reservations) reserve(bindings []Binding) ([]*hold, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, b := range bindings {
 		if held := r.byVolume[b.Volume.Name]; held != nil && held.claim != b.Claim.UID {
-			return false
+			return nil, false
 		}
 		if own := r.byClaim[b.Claim.UID]; own != nil && own.volume != b.Volume.Name {
-			return false
+			return nil, false
 		}
 	}
+	holds := make([]*hold, 0, len(bindings))
 	for _, b := range bindings {
 		held := r.byVolume[b.Volume.Name]
 		if held == nil {
-			held = &reservation{volume: b.Volume.Name, claim: b.Claim.UID}
+			held = &hold{volume: b.Volume.Name, claim: b.Claim.UID}
 			r.byVolume[held.volume], r.byClaim[held.claim] = held, held
 		}
 		held.holders++
+		holds = append(holds, held)
 	}
-	return true
+	return holds, true
 }
 
-// release gives up one holder's share of each binding. A volume whose
-// claimRef was written stays reserved until the cache shows it.
-func (r *reservations) release(bindings []Binding) {
+// release gives one share up. A volume whose claimRef was written stays
+// reserved until the cache shows it.
+func (r *reservations) release(share *hold) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, b := range bindings {
-		held := r.byVolume[b.Volume.Name]
-		if held == nil || held.claim != b.Claim.UID {
-			continue
-		}
-		held.holders--
-		if held.holders <= 0 && held.written == "" {
-			r.drop(held)
-		}
+	share.holders--
+	if share.holders <= 0 && share.written == "" {
+		r.drop(share)
 	}
 }
 
-// lost drops the reservation for all its holders: the volume turned out to be
-// another claim's, or gone, so no holder can have it.
-func (r *reservations) lost(b Binding) {
+// lost drops the hold for all who share it: the volume turned out to be
+// another claim's, or gone, so none of them can have it.
+func (r *reservations) lost(share *hold) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if held := r.byVolume[b.Volume.Name]; held != nil && held.claim == b.Claim.UID && held.written == "" {
-		r.drop(held)
+	if share.written == "" {
+		r.drop(share)
 	}
+}
+
+// current tells whether the volume is still promised by this very hold.
+func (r *reservations) current(share *hold) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.byVolume[share.volume] == share
 }
 
 // wrote records that the claimRef is in the API. cached returns the volume as
@@ -139,9 +146,12 @@ func (r *reservations) count() int {
 	return len(r.byVolume)
 }
 
-func (r *reservations) drop(held *reservation) {
-	delete(r.byVolume, held.volume)
-	delete(r.byClaim, held.claim)
+// drop ends a hold, unless that has happened already.
+func (r *reservations) drop(held *hold) {
+	if r.byVolume[held.volume] == held {
+		delete(r.byVolume, held.volume)
+		delete(r.byClaim, held.claim)
+	}
 }
 
 // older tells whether resourceVersion a is older than b. What cannot be

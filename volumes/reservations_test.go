@@ -78,24 +78,33 @@ func TestReservations(t *testing.T) {
 		},
 		"what is released can be promised again": {
 			func(t *testing.T, r *reservations) {
-				reserve(t, r, true, promise("a", "pv-1"))
-				r.release([]Binding{promise("a", "pv-1")})
+				r.release(reserve(t, r, true, promise("a", "pv-1"))[0])
 				reserve(t, r, true, promise("b", "pv-1"))
 			}, map[string]types.UID{"pv-1": b},
 		},
-		"who does not hold a volume can not release it": {
+		"a hold that is gone can not release the one that came after it": {
 			func(t *testing.T, r *reservations) {
+				first, second := reserve(t, r, true, promise("a", "pv-1"))[0], reserve(t, r, true, promise("a", "pv-1"))[0]
+				r.lost(first)
 				reserve(t, r, true, promise("a", "pv-1"))
-				r.release([]Binding{promise("b", "pv-1"), promise("a", "pv-2")})
+				r.release(second)
+				reserve(t, r, false, promise("b", "pv-1"))
 			}, map[string]types.UID{"pv-1": a},
+		},
+		"a hold that is gone can not lose the one that came after it": {
+			func(t *testing.T, r *reservations) {
+				first := reserve(t, r, true, promise("a", "pv-1"))[0]
+				r.observe(at("pv-1", "9"), true)
+				reserve(t, r, true, promise("b", "pv-1"))
+				r.lost(first)
+			}, map[string]types.UID{"pv-1": b},
 		},
 		"a claim that two pods share is held until both have let go": {
 			func(t *testing.T, r *reservations) {
-				reserve(t, r, true, promise("a", "pv-1"))
-				reserve(t, r, true, promise("a", "pv-1"))
-				r.release([]Binding{promise("a", "pv-1")})
+				first, second := reserve(t, r, true, promise("a", "pv-1"))[0], reserve(t, r, true, promise("a", "pv-1"))[0]
+				r.release(first)
 				reserve(t, r, false, promise("b", "pv-1"))
-				r.release([]Binding{promise("a", "pv-1")})
+				r.release(second)
 			}, map[string]types.UID{},
 		},
 		"a written volume is held until the cache shows the write": {
@@ -116,9 +125,9 @@ func TestReservations(t *testing.T) {
 		},
 		"a written volume outlives its holders until then": {
 			func(t *testing.T, r *reservations) {
-				reserve(t, r, true, promise("a", "pv-1"))
+				held := reserve(t, r, true, promise("a", "pv-1"))[0]
 				r.wrote(at("pv-1", "20"), a, cachedAt("9"))
-				r.release([]Binding{promise("a", "pv-1")})
+				r.release(held)
 			}, map[string]types.UID{"pv-1": a},
 		},
 		"the cache may show the write before its answer comes": {
@@ -171,11 +180,13 @@ func TestReservations(t *testing.T) {
 	}
 }
 
-func reserve(t *testing.T, r *reservations, want bool, bindings ...Binding) {
+func reserve(t *testing.T, r *reservations, want bool, bindings ...Binding) []*hold {
 	t.Helper()
-	if got := r.reserve(bindings); got != want {
-		t.Fatalf("reserve() = %v, want %v; held: %v", got, want, r.held())
+	holds, got := r.reserve(bindings)
+	if got != want || (got && len(holds) != len(bindings)) {
+		t.Fatalf("reserve() = %v, %v, want %v; held: %v", holds, got, want, r.held())
 	}
+	return holds
 }
 
 func TestReservationsOpenHidesWhatIsPromised(t *testing.T) {
@@ -206,7 +217,8 @@ func TestReservationsUnderLoad(t *testing.T) {
 			random := rand.New(rand.NewPCG(1, uint64(caller)))
 			for round := range rounds {
 				bindings := choose(r, random, fmt.Sprintf("c-%d-%d", caller, round), pool)
-				if !r.reserve(bindings) {
+				holds, ok := r.reserve(bindings)
+				if !ok {
 					continue
 				}
 				won.Add(1)
@@ -215,9 +227,9 @@ func TestReservationsUnderLoad(t *testing.T) {
 						t.Errorf("%s is promised to callers %d and %d", b.Volume.Name, before-1, caller)
 					}
 				}
-				for _, b := range bindings {
+				for n, b := range bindings {
 					owner[index(b)].Store(0)
-					end(r, random, b, &version)
+					end(r, random, b, holds[n], &version)
 				}
 			}
 		})
@@ -245,7 +257,7 @@ func choose(r *reservations, random *rand.Rand, claim string, pool int) []Bindin
 }
 
 // end lets go in one of the ways that there are.
-func end(r *reservations, random *rand.Rand, b Binding, version *atomic.Int64) {
+func end(r *reservations, random *rand.Rand, b Binding, held *hold, version *atomic.Int64) {
 	written := at(b.Volume.Name, fmt.Sprint(1000+version.Add(1)))
 	switch random.IntN(4) {
 	case 0: // written, then seen
@@ -256,7 +268,7 @@ func end(r *reservations, random *rand.Rand, b Binding, version *atomic.Int64) {
 	case 2: // deleted
 		r.observe(written, true)
 	default:
-		r.release([]Binding{b})
+		r.release(held)
 	}
 }
 
@@ -272,7 +284,7 @@ func index(b Binding) (i int) {
 func TestReservationsOfASharedClaim(t *testing.T) {
 	const pods = 64
 	r := newReservations()
-	volumes := make(chan string, pods)
+	volumes := make(chan *hold, pods)
 	start := make(chan struct{})
 	var group sync.WaitGroup
 	for pod := range pods {
@@ -282,8 +294,8 @@ func TestReservationsOfASharedClaim(t *testing.T) {
 				free := []*v1.PersistentVolume{at("pv-0", "1"), at("pv-1", "1"), at("pv-2", "1")}
 				open := r.open(testkit.UID("shared"), free)
 				chosen := promise("shared", open[pod%len(open)].Name)
-				if r.reserve([]Binding{chosen}) {
-					volumes <- chosen.Volume.Name
+				if holds, ok := r.reserve([]Binding{chosen}); ok {
+					volumes <- holds[0]
 					return
 				}
 			}
@@ -294,12 +306,12 @@ func TestReservationsOfASharedClaim(t *testing.T) {
 	first := <-volumes
 	for range pods - 1 {
 		if other := <-volumes; other != first {
-			t.Fatalf("the claim is promised %s and %s", first, other)
+			t.Fatalf("the claim is promised %s and %s", first.volume, other.volume)
 		}
 	}
 	for range pods {
-		reserve(t, r, false, promise("other", first))
-		r.release([]Binding{promise("shared", first)})
+		reserve(t, r, false, promise("other", first.volume))
+		r.release(first)
 	}
 	if r.count() != 0 {
 		t.Errorf("still held: %v", r.held())

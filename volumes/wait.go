@@ -207,7 +207,7 @@ func (w *boundWait) refreshVolume(ctx context.Context, i *item, verify bool) err
 
 // replaceVolume keeps the share of a reservation with the volume it is for.
 func (w *boundWait) replaceVolume(i *item, pv *v1.PersistentVolume) {
-	if i.held && (pv == nil || pv.Name != i.volume.Name) {
+	if i.hold != nil && (pv == nil || pv.Name != i.hold.volume) {
 		w.p.unhold(i)
 	}
 	i.volume = pv

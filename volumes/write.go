@@ -78,8 +78,7 @@ func (p *Prebinder) claimVolume(ctx context.Context, i *item, node *v1.Node) err
 		}
 		if now != nil {
 			good, err := volume.FindMatchingVolume(i.claim, []*v1.PersistentVolume{now}, node, nil, true, true)
-			if err == nil && good != nil {
-				i.volume = now
+			if err == nil && good != nil && p.keep(i, now) {
 				return false, nil
 			}
 		}
@@ -102,9 +101,23 @@ func (p *Prebinder) claimVolume(ctx context.Context, i *item, node *v1.Node) err
 	return p.persist(ctx, "persistentvolumes", func() string { return i.volume.Name }, try, reread)
 }
 
+// keep makes the volume as it is now the item's, if it is promised to nobody
+// else: it may have been deleted and made anew, or be pre-bound no longer.
+func (p *Prebinder) keep(i *item, now *v1.PersistentVolume) bool {
+	if !volume.IsVolumeBoundToClaim(now, i.claim) && (i.hold == nil || !p.reservations.current(i.hold)) {
+		holds, ok := p.reservations.reserve([]Binding{{Claim: i.claim, Volume: now}})
+		if !ok {
+			return false
+		}
+		i.hold = holds[0]
+	}
+	i.volume = now
+	return true
+}
+
 // settle records that the API shows the item's volume as the claim's.
 func (p *Prebinder) settle(i *item, pv *v1.PersistentVolume) {
-	i.volume, i.held = pv, false // from here on the cache ends the reservation
+	i.volume, i.hold = pv, nil // from here on the cache ends the reservation
 	p.reservations.wrote(pv, i.claim.UID, func(name string) *v1.PersistentVolume {
 		cached, err := p.caches.Volumes.Get(name)
 		if err != nil {
@@ -121,8 +134,10 @@ func (p *Prebinder) pickAnother(i *item, taken *v1.PersistentVolume, node *v1.No
 	if taken != nil {
 		cause = fmt.Sprintf("it is now %s, claimed by %s", taken.Status.Phase, claimedBy(taken))
 	}
-	p.reservations.lost(i.binding())
-	i.held = false
+	if i.hold != nil {
+		p.reservations.lost(i.hold)
+		i.hold = nil
+	}
 	for {
 		candidates, err := p.candidates(i.claim, volume.GetPersistentVolumeClaimClass(i.claim))
 		if err != nil {
@@ -136,8 +151,8 @@ func (p *Prebinder) pickAnother(i *item, taken *v1.PersistentVolume, node *v1.No
 			return fault.New(fault.NoVolume, "%s: node %s: volume %s was chosen, but %s, and no other fits: %s",
 				describe(i.claim), node.Name, i.volume.Name, cause, reasonNoVolume)
 		}
-		if p.reservations.reserve([]Binding{{Claim: i.claim, Volume: next}}) {
-			i.volume, i.held = next, true
+		if holds, ok := p.reservations.reserve([]Binding{{Claim: i.claim, Volume: next}}); ok {
+			i.volume, i.hold = next, holds[0]
 			return nil
 		}
 		tried[next.Name] = next
