@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -18,24 +19,38 @@ import (
 // but for the verbs on the resource.
 func (f *fixture) without(verbs []string, resource string, opts controlplane.PrebindOptions) *controlplane.Prebind {
 	f.t.Helper()
+	return f.lacking(map[string][]string{resource: verbs}, opts)
+}
+
+// lacking does so for several resources: removed has the verbs by resource.
+func (f *fixture) lacking(removed map[string][]string, opts controlplane.PrebindOptions) *controlplane.Prebind {
+	f.t.Helper()
 	role, err := f.client.RbacV1().ClusterRoles().Get(f.ctx, "prebind", metav1.GetOptions{})
 	f.must(err)
-	removed := false
-	for i := range role.Rules {
-		if slices.Contains(role.Rules[i].Resources, resource) {
-			role.Rules[i].Verbs = slices.DeleteFunc(role.Rules[i].Verbs, func(have string) bool {
-				lost := slices.Contains(verbs, have)
-				removed = removed || lost
-				return lost
-			})
+	var rules []rbacv1.PolicyRule
+	lost := 0
+	for _, rule := range role.Rules {
+		for _, resource := range rule.Resources { // one rule each
+			one := rule.DeepCopy()
+			one.Resources = []string{resource}
+			one.Verbs = slices.DeleteFunc(one.Verbs, func(have string) bool { return slices.Contains(removed[resource], have) })
+			lost += len(rule.Verbs) - len(one.Verbs)
+			if len(one.Verbs) > 0 {
+				rules = append(rules, *one)
+			}
 		}
 	}
-	role.Rules = slices.DeleteFunc(role.Rules, func(rule rbacv1.PolicyRule) bool { return len(rule.Verbs) == 0 })
-	if !removed {
-		f.t.Fatalf("the manifest gives no %s on %s", verbs, resource)
+	if want := len(slices.Concat(slices.Collect(maps.Values(removed))...)); lost != want {
+		f.t.Fatalf("%d of the rights %v were in the manifest, want all %d", lost, removed, want)
 	}
+	return f.withRules(rules, opts)
+}
+
+// withRules starts a prebind whose ServiceAccount has these rights.
+func (f *fixture) withRules(rules []rbacv1.PolicyRule, opts controlplane.PrebindOptions) *controlplane.Prebind {
+	f.t.Helper()
 	name := f.name("prebind")
-	_, err = f.client.RbacV1().ClusterRoles().Create(f.ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: role.Rules}, metav1.CreateOptions{})
+	_, err := f.client.RbacV1().ClusterRoles().Create(f.ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}, metav1.CreateOptions{})
 	f.must(err)
 	_, err = f.client.CoreV1().ServiceAccounts(f.ns).Create(f.ctx, &v1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "prebind"}}, metav1.CreateOptions{})
 	f.must(err)

@@ -41,11 +41,6 @@ func (f *scheduled) pod(pod *v1.Pod) *v1.Pod {
 	return f.fixture.pod(pod)
 }
 
-// dynamic makes a class that the test's provisioner serves.
-func (f *scheduled) dynamic(name string, options ...func(*storagev1.StorageClass)) string {
-	return f.class(newClass(name, shared.disks.Name(), storagev1.VolumeBindingWaitForFirstConsumer, options...))
-}
-
 // bound waits until the scheduler has had the pods bound, and checks them.
 func (f *scheduled) bound(names ...string) {
 	f.t.Helper()
