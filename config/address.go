@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-func validateServer(at *field.Path, s Server) field.ErrorList {
+func validateAddresses(at *field.Path, s Server) field.ErrorList {
 	address, mistakes := parseAddress(at.Child("address"), s.Address)
 	opsAddress, more := parseAddress(at.Child("opsAddress"), s.OpsAddress)
 	mistakes = append(mistakes, more...)

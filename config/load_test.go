@@ -44,10 +44,10 @@ func TestLoad(t *testing.T) {
 		"JSON is YAML":                      {file: `{"apiVersion":"prebind.dev/v1alpha1","kind":"PrebindConfiguration","logging":{"level":"warn"}}`, want: func(c *config.PrebindConfiguration) { c.Logging.Level = "warn" }},
 		"one stage leaves the others alone": {file: header + "plugins: {permit: [Quota]}\n", want: func(c *config.PrebindConfiguration) { c.Plugins.Permit = []string{"Quota"} }},
 		"port 0 on both": {file: header + "server: {address: '127.0.0.1:0', opsAddress: '127.0.0.1:0'}\n", want: func(c *config.PrebindConfiguration) {
-			c.Server = config.Server{Address: "127.0.0.1:0", OpsAddress: "127.0.0.1:0"}
+			c.Server.Address, c.Server.OpsAddress = "127.0.0.1:0", "127.0.0.1:0"
 		}},
 		"localhost and IPv6": {file: header + "server: {address: 'localhost:1', opsAddress: '[::]:2'}\n", want: func(c *config.PrebindConfiguration) {
-			c.Server = config.Server{Address: "localhost:1", OpsAddress: "[::]:2"}
+			c.Server.Address, c.Server.OpsAddress = "localhost:1", "[::]:2"
 		}},
 		"a fraction of a request per second": {file: header + "clientConnection: {qps: 0.5, burst: 1}\n", want: func(c *config.PrebindConfiguration) { c.ClientConnection.QPS, c.ClientConnection.Burst = 0.5, 1 }},
 		"durations as Go writes them":        {file: header + "volumes: {bindTimeout: 1m30s}\n", want: func(c *config.PrebindConfiguration) { c.Volumes.BindTimeout.Duration = 90 * time.Second }},
@@ -90,7 +90,7 @@ func TestLoadMistakesOfForm(t *testing.T) {
 		"unknown keys": {
 			file: header + "tls: {}\nserver: {port: 1}\n",
 			want: []string{
-				"server.port: Forbidden: unknown key, known ones here: address, opsAddress",
+				"server.port: Forbidden: unknown key, known ones here: address, opsAddress, maxBindCalls, shutdownDelay, drainTimeout",
 				"tls: Forbidden: unknown key, known ones here: apiVersion, kind, server, clientConnection, volumes, plugins, logging",
 			},
 		},

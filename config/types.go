@@ -25,7 +25,8 @@ type PrebindConfiguration struct {
 	Logging Logging `json:"logging"`
 }
 
-// Server holds the two listeners. An address is host:port, the host an IP
+// Server holds the two listeners, how much they take on, and how they stop. An
+// address is host:port, the host an IP
 // address (IPv6 in brackets), "localhost" or a DNS name. Port 0 takes a free
 // port, which the log names. The two addresses must differ unless their port
 // is 0. Empty is a mistake.
@@ -37,6 +38,20 @@ type Server struct {
 	// OpsAddress serves GET /livez, /readyz and /metrics. An empty host
 	// (":8889") means all interfaces. Default "127.0.0.1:8889".
 	OpsAddress string `json:"opsAddress"`
+	// MaxBindCalls is how many bind calls may run at once, those that wait for
+	// a provisioner among them; more are answered the retryable error
+	// TooManyCalls. It bounds memory: a call that waits takes about 40 KiB. At
+	// least 1. Default 10000.
+	MaxBindCalls int `json:"maxBindCalls"`
+	// ShutdownDelay is how long prebind goes on as before after SIGTERM,
+	// except that /readyz is 503, so that who sends it calls can turn to
+	// another replica first. A Go duration, 0s for no delay. Default "0s".
+	ShutdownDelay Duration `json:"shutdownDelay"`
+	// DrainTimeout is how long, after ShutdownDelay, calls may take to be
+	// answered; those left are cut off, and the exit code is 1. Together with
+	// ShutdownDelay it should stay below the pod's
+	// terminationGracePeriodSeconds. At least 1s. Default "25s".
+	DrainTimeout Duration `json:"drainTimeout"`
 }
 
 // ClientConnection is the connection to the API server.

@@ -8,8 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// minBindTimeout keeps a forgotten unit from making every bind call fail.
-const minBindTimeout = time.Second
+// Bounds that keep a forgotten unit from making every bind call fail, and every
+// shutdown cut calls off.
+const (
+	minBindTimeout  = time.Second
+	minDrainTimeout = time.Second
+)
 
 // validate returns every mistake of meaning.
 func validate(cfg *PrebindConfiguration, opts Options) field.ErrorList {
@@ -25,6 +29,20 @@ func validate(cfg *PrebindConfiguration, opts Options) field.ErrorList {
 	mistakes = append(mistakes, validateVolumes(field.NewPath("volumes"), cfg.Volumes)...)
 	mistakes = append(mistakes, validatePlugins(field.NewPath("plugins"), cfg.Plugins, opts.KnownPlugins)...)
 	mistakes = append(mistakes, validateLogging(field.NewPath("logging"), cfg.Logging)...)
+	return mistakes
+}
+
+func validateServer(at *field.Path, s Server) field.ErrorList {
+	mistakes := validateAddresses(at, s)
+	if s.MaxBindCalls <= 0 {
+		mistakes = append(mistakes, field.Invalid(at.Child("maxBindCalls"), s.MaxBindCalls, "must be greater than 0"))
+	}
+	if s.ShutdownDelay.Duration < 0 {
+		mistakes = append(mistakes, field.Invalid(at.Child("shutdownDelay"), s.ShutdownDelay.String(), "must not be negative"))
+	}
+	if s.DrainTimeout.Duration < minDrainTimeout {
+		mistakes = append(mistakes, field.Invalid(at.Child("drainTimeout"), s.DrainTimeout.String(), fmt.Sprintf("must be at least %s", minDrainTimeout)))
+	}
 	return mistakes
 }
 

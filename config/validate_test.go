@@ -24,6 +24,14 @@ func TestLoadMistakesOfMeaning(t *testing.T) {
 				"clientConnection.qps: Invalid value: 0: must be greater than 0",
 			},
 		},
+		"a server that would refuse all calls, or cut them off": {
+			file: "server: {maxBindCalls: 0, shutdownDelay: -1s, drainTimeout: 25ms}",
+			want: []string{
+				`server.drainTimeout: Invalid value: "25ms": must be at least 1s`,
+				"server.maxBindCalls: Invalid value: 0: must be greater than 0",
+				`server.shutdownDelay: Invalid value: "-1s": must not be negative`,
+			},
+		},
 		"a time-out that is too short": {
 			file: "volumes: {bindTimeout: 10ms}",
 			want: []string{`volumes.bindTimeout: Invalid value: "10ms": must be at least 1s`},
