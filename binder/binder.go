@@ -3,6 +3,7 @@ package binder
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -33,6 +34,9 @@ type Config struct {
 	// httpTimeout in the scheduler's configuration, or nobody is there to
 	// read why a call took too long.
 	BindTimeout time.Duration
+	// MaxCalls is how many calls may run at once; more are refused with
+	// TooManyCalls, before anything is done for them. 0 means no limit.
+	MaxCalls int
 }
 
 // Binder runs the binding cycle. One instance serves all calls.
@@ -44,6 +48,9 @@ type Binder struct {
 	plugins *pipeline
 	timeout time.Duration
 	flights inflight
+
+	maxCalls int64
+	calls    atomic.Int64 // running, the joined ones among them
 
 	base context.Context // ends with Shutdown
 	stop context.CancelCauseFunc
@@ -62,15 +69,16 @@ func New(cfg Config) (*Binder, error) {
 	}
 	base, stop := context.WithCancelCause(context.Background())
 	return &Binder{
-		client:  cfg.Client,
-		caches:  cfg.Caches,
-		logger:  cfg.Logger,
-		metrics: metrics,
-		plugins: plugins,
-		timeout: cfg.BindTimeout,
-		flights: inflight{cycles: map[types.UID]*flight{}},
-		base:    base,
-		stop:    stop,
+		client:   cfg.Client,
+		caches:   cfg.Caches,
+		logger:   cfg.Logger,
+		metrics:  metrics,
+		plugins:  plugins,
+		timeout:  cfg.BindTimeout,
+		maxCalls: int64(cfg.MaxCalls),
+		flights:  inflight{cycles: map[types.UID]*flight{}},
+		base:     base,
+		stop:     stop,
 	}, nil
 }
 
@@ -82,7 +90,12 @@ func New(cfg Config) (*Binder, error) {
 // pod.
 func (b *Binder) Bind(ctx context.Context, req Request) error {
 	start := time.Now()
-	if err := req.validate(); err != nil {
+	defer b.calls.Add(-1)
+	err := b.limit(b.calls.Add(1))
+	if err == nil {
+		err = req.validate()
+	}
+	if err != nil {
 		b.finish(&report{req: req, start: start}, err)
 		return err
 	}
@@ -93,18 +106,34 @@ func (b *Binder) Bind(ctx context.Context, req Request) error {
 	return err
 }
 
+// limit refuses a call that is one too many. kube-scheduler has no limit of its
+// own: a provisioner that hangs would else fill the memory with waiting calls.
+func (b *Binder) limit(running int64) error {
+	if b.maxCalls == 0 || running <= b.maxCalls {
+		return nil
+	}
+	return fault.New(fault.TooManyCalls, "this replica of prebind runs server.maxBindCalls (%d) bind calls already; the scheduler tries again", b.maxCalls)
+}
+
 // Shutdown makes all running calls, and all that come, end at once with a
 // retryable error. Bindings already sent are followed to their outcome.
 func (b *Binder) Shutdown() {
 	b.stop(fault.New(fault.ShuttingDown, "this replica of prebind is shutting down; the scheduler tries again"))
 }
 
+// Wait returns when no call is at work, nor a Binding under way whose caller
+// has gone. Call it after Shutdown; before, it may never return. The error is
+// that of ctx, if that ends first.
+func (b *Binder) Wait(ctx context.Context) error { return b.flights.wait(ctx) }
+
 // run is one binding cycle with its deadline, timings and log line.
 func (b *Binder) run(ctx context.Context, req Request) (err error) {
 	timeout := fault.New(fault.BindTimeout, "volumes.bindTimeout (%s) is over", b.timeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, b.timeout, timeout)
 	defer cancel()
-	ctx = ctxlog.With(ctx, b.logger.With(zap.String("requestID", req.ID), logging.Pod(req.Namespace, req.Name)))
+	// Lazy, because most calls log nothing on the way, and an encoder for each
+	// one that waits would cost a kilobyte.
+	ctx = ctxlog.With(ctx, b.logger.WithLazy(zap.String("requestID", req.ID), logging.Pod(req.Namespace, req.Name)))
 	r := &report{req: req, start: time.Now()}
 	b.metrics.inFlight.Inc()
 	defer b.metrics.inFlight.Dec()

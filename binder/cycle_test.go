@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/prebind/prebind/binder"
 	"github.com/prebind/prebind/internal/fault"
-	"github.com/prebind/prebind/internal/testkit"
 )
 
 func TestCycleRunsStagesAndPluginsInOrder(t *testing.T) {
@@ -215,25 +213,5 @@ func TestAPanicAfterTheBindIsNoFailure(t *testing.T) {
 		e := start(t, everywhere("a"))
 		e.spies["a"].do["postBind"] = func(context.Context, *binder.Call) error { panic("a bug") }
 		wantText(t, e.bind(request("db-0")), "")
-	})
-}
-
-func TestShutdownEndsAllCalls(t *testing.T) {
-	const shuttingDown = "ShuttingDown: this replica of prebind is shutting down; the scheduler tries again"
-	bubble(t, func(t *testing.T) {
-		e := start(t, everywhere("a"), testkit.Node("node-8"))
-		e.spies["a"].do["preBind"] = func(ctx context.Context, _ *binder.Call) error { <-ctx.Done(); return context.Cause(ctx) }
-		running := e.call(request("db-0"))
-		elsewhere := request("db-0")
-		elsewhere.Node = "node-8"
-		waiting := e.call(elsewhere)
-		time.AfterFunc(time.Minute, e.b.Shutdown)
-		<-running.done
-		running.ends(shuttingDown + ` [running PreBind plugin "a"]`)
-		if running.took != time.Minute {
-			t.Errorf("the call ended after %s", running.took)
-		}
-		waiting.ends(shuttingDown)
-		wantText(t, e.bind(request("db-0")), shuttingDown)
 	})
 }

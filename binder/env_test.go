@@ -65,6 +65,12 @@ func bubble(t *testing.T, f func(t *testing.T)) {
 // and the objects. Plugins a, b and c are spies.
 func start(t *testing.T, enabled plugins, objects ...runtime.Object) *env {
 	t.Helper()
+	return startLimited(t, 0, enabled, objects...)
+}
+
+// startLimited is start with a limit on the calls at once.
+func startLimited(t *testing.T, maxCalls int, enabled plugins, objects ...runtime.Object) *env {
+	t.Helper()
 	e := &env{
 		API: testkit.NewAPI(t, testkit.Node(node7), testkit.Class("local"), testkit.Class("fast").Provisions("csi.example.com")),
 		t:   t, metrics: prometheus.NewRegistry(), spies: map[string]*spy{},
@@ -87,7 +93,7 @@ func start(t *testing.T, enabled plugins, objects ...runtime.Object) *env {
 	e.logs = logs
 	e.b, err = binder.New(binder.Config{
 		Client: e.Client, Caches: caches, Volumes: e.volumes, Logger: zap.New(core), Metrics: e.metrics,
-		Registry: registry, Plugins: enabled, BindTimeout: bindTimeout,
+		Registry: registry, Plugins: enabled, BindTimeout: bindTimeout, MaxCalls: maxCalls,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package binder
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -105,6 +106,28 @@ func (f *inflight) leave(ctx context.Context, current *flight) {
 	current.callers--
 	if current.callers == 0 {
 		current.cancel(callerGone(ctx))
+	}
+}
+
+// wait returns when no cycle runs.
+func (f *inflight) wait(ctx context.Context) error {
+	for {
+		f.mu.Lock()
+		running := len(f.cycles)
+		var done chan struct{} // of any
+		for _, current := range f.cycles {
+			done = current.done
+			break
+		}
+		f.mu.Unlock()
+		if running == 0 {
+			return nil
+		}
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %d bind calls to end: %w", running, ctx.Err())
+		}
 	}
 }
 

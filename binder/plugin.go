@@ -72,17 +72,33 @@ type Call struct {
 	// Node is the name of the node that kube-scheduler chose.
 	Node string
 
-	state map[string]any
+	state []datum // a map would be ten times as large for the one or two there are
+}
+
+// datum is what one plugin keeps.
+type datum struct {
+	plugin string
+	data   any
 }
 
 // Put keeps a plugin's data from one stage to the next, under the plugin's
 // name.
 func (c *Call) Put(plugin string, data any) {
-	if c.state == nil {
-		c.state = map[string]any{}
+	for i := range c.state {
+		if c.state[i].plugin == plugin {
+			c.state[i].data = data
+			return
+		}
 	}
-	c.state[plugin] = data
+	c.state = append(c.state, datum{plugin, data})
 }
 
 // Get returns what Put kept, or nil.
-func (c *Call) Get(plugin string) any { return c.state[plugin] }
+func (c *Call) Get(plugin string) any {
+	for _, d := range c.state {
+		if d.plugin == plugin {
+			return d.data
+		}
+	}
+	return nil
+}

@@ -13,6 +13,9 @@ const (
 	NotReady Code = "NotReady"
 	// ShuttingDown: this replica stops; the scheduler retries.
 	ShuttingDown Code = "ShuttingDown"
+	// TooManyCalls: server.maxBindCalls calls run already; the scheduler
+	// retries.
+	TooManyCalls Code = "TooManyCalls"
 	// CallerGone: the scheduler hung up (its httpTimeout ended), so nothing
 	// more was written on its behalf.
 	CallerGone Code = "CallerGone"
