@@ -164,7 +164,7 @@ func TestBindSlowBody(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = resp.Body.Close()
-	if got, want := (answer{resp.StatusCode, resp.Header, string(text)}).result(t), "InvalidRequest: reading the body: it did not arrive within 50ms"; got != want {
+	if got, want := (answer{code: resp.StatusCode, header: resp.Header, body: string(text)}).result(t), "InvalidRequest: reading the body: it did not arrive within 50ms"; got != want {
 		t.Errorf("Error = %q, want %q", got, want)
 	}
 	if _, err := reader.ReadByte(); !errors.Is(err, io.EOF) {

@@ -62,10 +62,11 @@ type Config struct {
 	// Checks must all pass before verbs are served. While one fails /readyz is
 	// 503 and verbs answer NotReady. May be empty.
 	Checks []Check
-	// Drain is called once, when Run begins to stop and new calls are refused
-	// already. It must make the calls that still run in Binder end soon. May be
+	// Drain is called once, when Run stops and new calls are refused already.
+	// It must make the calls that still run in Binder end soon, and return when
+	// nothing is at work there any more, or with an error when ctx ends. May be
 	// nil.
-	Drain func()
+	Drain func(ctx context.Context) error
 
 	// Logger gets starts, stops, bad requests and panics. Nil logs nothing.
 	Logger *zap.Logger
@@ -79,6 +80,9 @@ type Config struct {
 	// BodyTimeout limits how long a body may take to arrive. It does not limit
 	// the call itself. 0 means DefaultBodyTimeout.
 	BodyTimeout time.Duration
+	// ShutdownDelay is how long Run goes on as before once it has turned
+	// unready, and only then stops. 0 means no delay.
+	ShutdownDelay time.Duration
 	// DrainTimeout is how long Run waits for running calls when it stops;
 	// connections that are open after it are cut. 0 means DefaultDrainTimeout,
 	// which is under the 30 s that a pod gets before it is killed.
@@ -91,7 +95,7 @@ func (c Config) withDefaults() (Config, error) {
 		return c, errors.New("server.Config.Binder is missing")
 	}
 	if c.Drain == nil {
-		c.Drain = func() {}
+		c.Drain = func(context.Context) error { return nil }
 	}
 	if c.Logger == nil {
 		c.Logger = zap.NewNop()

@@ -23,7 +23,7 @@
 //
 //	srv, err := server.New(server.Config{
 //		Address: "127.0.0.1:8888", OpsAddress: "127.0.0.1:8889",
-//		Binder: binder, Drain: binder.Shutdown,
+//		Binder: binder, Drain: drain,
 //		Logger: logger, Registry: registry, Checks: checks,
 //	})
 //	err = srv.Run(ctx) // serves until ctx is done, then drains

@@ -13,7 +13,7 @@ import (
 func (s *Server) readyChecks() []Check {
 	checks := append([]Check{}, s.cfg.Checks...)
 	return append(checks, Check{Name: "shutdown", Check: func() error {
-		if s.draining.Load() {
+		if s.unready.Load() {
 			return errors.New("process is shutting down")
 		}
 		return nil

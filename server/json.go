@@ -46,20 +46,28 @@ func answer[Req, Resp any](s *Server, v verb[Req, Resp], w http.ResponseWriter, 
 		}
 	}()
 	var req Req
-	err := s.ready()
-	if err == nil {
-		err = s.decode(w, r, v.maxBytes, &req)
-	}
-	if err != nil {
-		s.cfg.Logger.Warn("request refused", zap.String("error", fault.Text(err)), zap.String("path", r.URL.Path),
-			zap.String("remote", r.RemoteAddr), zap.String("requestID", id))
+	if err := s.admit(w, r, v.maxBytes, &req); err != nil {
 		return v.fail(err)
 	}
-	resp, err = v.call(r.Context(), id, &req)
+	resp, err := v.call(r.Context(), id, &req)
 	if err != nil {
 		return v.fail(err)
 	}
 	return resp
+}
+
+// admit decodes a request, or logs why it gets no further. It is apart from
+// answer, whose frame is on the stack for as long as a call waits.
+func (s *Server) admit(w http.ResponseWriter, r *http.Request, maxBytes int64, req any) error {
+	err := s.ready()
+	if err == nil {
+		err = s.decode(w, r, maxBytes, req)
+	}
+	if err != nil {
+		s.cfg.Logger.Warn("request refused", zap.String("error", fault.Text(err)), zap.String("path", r.URL.Path),
+			zap.String("remote", r.RemoteAddr), zap.String("requestID", requestID(w)))
+	}
+	return err
 }
 
 // decode reads one JSON object into req. Keys that req does not have are

@@ -37,6 +37,7 @@ func strictBinder(_ context.Context, req binder.Request) error {
 
 // instance is a running server.
 type instance struct {
+	srv         *server.Server
 	url, opsURL string
 	client      *http.Client
 	logs        *observer.ObservedLogs
@@ -56,6 +57,7 @@ func start(t testing.TB, cfg server.Config) *instance {
 	ctx, stop := context.WithCancel(context.Background())
 	transport := &http.Transport{}
 	i := &instance{
+		srv: srv,
 		url: "http://" + srv.Addr().String(), opsURL: "http://" + srv.OpsAddr().String(),
 		client: &http.Client{Transport: transport}, logs: logs, stop: stop, stopped: make(chan error, 1),
 	}
@@ -77,6 +79,7 @@ type answer struct {
 	code   int
 	header http.Header
 	body   string
+	close  bool // the connection is to be closed
 }
 
 // do sends a request.
@@ -96,7 +99,7 @@ func (i *instance) do(t testing.TB, method, url, body string, header http.Header
 	if err != nil {
 		t.Fatal(err)
 	}
-	return answer{resp.StatusCode, resp.Header, string(text)}
+	return answer{resp.StatusCode, resp.Header, string(text), resp.Close}
 }
 
 // bind posts a body to /v1/bind and returns the result's Error. Anything but

@@ -77,6 +77,11 @@ func (s *Server) observe(next http.Handler) http.Handler {
 			id = rand.Text()[:12]
 		}
 		w.Header().Set(requestIDHeader, id)
+		if s.unready.Load() {
+			// The next call then has a connection of its own, to another replica
+			// if there is one, and is not lost with this one when it is closed.
+			w.Header().Set("Connection", "close")
+		}
 
 		s.metrics.inFlight.Inc()
 		defer s.metrics.inFlight.Dec()

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"sync/atomic"
+	"time"
 
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
@@ -14,9 +15,11 @@ import (
 
 // Server holds the two listeners.
 type Server struct {
-	cfg      Config
-	metrics  *metrics
-	draining atomic.Bool
+	cfg     Config
+	metrics *metrics
+
+	unready  atomic.Bool // the stop has begun
+	draining atomic.Bool // and verbs are refused
 
 	verbs, ops *listener
 }
@@ -78,14 +81,16 @@ func (s *Server) Addr() net.Addr { return s.verbs.Addr() }
 // OpsAddr is the address of health and metrics.
 func (s *Server) OpsAddr() net.Addr { return s.ops.Addr() }
 
-// Run serves until ctx is done, or until a listener fails, and then stops: it
-// turns unready, refuses new calls, calls Drain, waits up to DrainTimeout for
-// the running calls to be answered, and closes the ops listener last, so that
-// health can be seen to the end. The error says what failed, or that calls
-// were cut off; an orderly stop is nil. Call Run once.
+// Run serves until ctx is done, or until a listener fails, and then stops in the
+// order of kube-apiserver. It turns unready, and tells each caller to close the
+// connection after its answer, but serves on for ShutdownDelay. Then it answers
+// new calls ShuttingDown, calls Drain, and waits for the running calls to be
+// answered, up to DrainTimeout in all. Then the listeners are closed, ops last,
+// so that health can be seen to the end. The error says what failed, or that
+// calls were cut off; an orderly stop is nil. Call Run once.
 func (s *Server) Run(ctx context.Context) error {
 	var serving errgroup.Group
-	failed, fail := context.WithCancel(ctx)
+	failed, fail := context.WithCancel(context.WithoutCancel(ctx))
 	defer fail()
 	for _, l := range []*listener{s.ops, s.verbs} {
 		serving.Go(func() error {
@@ -97,14 +102,28 @@ func (s *Server) Run(ctx context.Context) error {
 		})
 	}
 	s.cfg.Logger.Info("serving", zap.Stringer("address", s.Addr()), zap.Stringer("opsAddress", s.OpsAddr()))
-	<-failed.Done()
+	select {
+	case <-ctx.Done():
+	case <-failed.Done():
+	}
+	s.unready.Store(true)
+	s.cfg.Logger.Info("stopping", zap.Duration("shutdownDelayMs", s.cfg.ShutdownDelay), zap.Duration("drainTimeoutMs", s.cfg.DrainTimeout))
+	select {
+	case <-time.After(s.cfg.ShutdownDelay):
+	case <-failed.Done():
+	}
+	return errors.Join(s.drain(context.WithoutCancel(ctx)), serving.Wait())
+}
 
-	s.draining.Store(true)
-	s.cfg.Logger.Info("stopping", zap.Duration("drainTimeoutMs", s.cfg.DrainTimeout))
-	s.cfg.Drain()
-	deadline, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.DrainTimeout)
+// drain refuses new calls and ends those that run, within DrainTimeout.
+func (s *Server) drain(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.DrainTimeout)
 	defer cancel()
-	return errors.Join(s.verbs.stop(deadline), s.ops.stop(deadline), serving.Wait())
+	s.draining.Store(true)
+	s.cfg.Logger.Info("draining")
+	// Drain comes first: once net/http shuts down, it hangs up on a new call
+	// instead of answering it.
+	return errors.Join(s.cfg.Drain(ctx), s.verbs.stop(ctx), s.ops.stop(ctx))
 }
 
 // stop lets running requests end until ctx is done, then cuts them off.

@@ -8,14 +8,12 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"github.com/prebind/prebind/binder"
-	"github.com/prebind/prebind/internal/fault"
 	"github.com/prebind/prebind/server"
 )
 
@@ -139,69 +137,5 @@ func TestMetrics(t *testing.T) {
 	problems, err := promlint.NewWithMetricFamilies(families).Lint()
 	if err != nil || len(problems) > 0 {
 		t.Errorf("promlint: %v, %v", problems, err)
-	}
-}
-
-// TestStopAnswersRunningCalls: on a stop, the calls that wait are answered
-// before the connections close, and health tells of it meanwhile.
-func TestStopAnswersRunningCalls(t *testing.T) {
-	waiting, drained, hold := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	i := start(t, server.Config{
-		Binder: bindFunc(func(context.Context, binder.Request) error {
-			close(waiting)
-			<-drained
-			<-hold
-			return fault.New(fault.ShuttingDown, "try again")
-		}),
-		Drain: func() { close(drained) },
-	})
-	answered := make(chan string, 1)
-	go func() { answered <- i.bind(t, validBody) }()
-	<-waiting
-	i.stop()
-	<-drained
-	resp := i.do(t, http.MethodGet, i.opsURL+"/readyz", "", nil)
-	if resp.code != http.StatusServiceUnavailable || !strings.Contains(resp.body, "[-]shutdown failed: process is shutting down\n") {
-		t.Errorf("/readyz while stopping: %d %s", resp.code, resp.body)
-	}
-	close(hold)
-	if got, want := <-answered, "ShuttingDown: try again"; got != want {
-		t.Errorf("Error = %q, want %q", got, want)
-	}
-	if err := <-i.stopped; err != nil {
-		t.Errorf("Run() = %v", err)
-	}
-}
-
-// TestStopCutsOff: a call that does not end is cut off at the deadline, which
-// ends its context.
-func TestStopCutsOff(t *testing.T) {
-	waiting := make(chan struct{})
-	i := start(t, server.Config{
-		DrainTimeout: 50 * time.Millisecond,
-		Binder: bindFunc(func(ctx context.Context, _ binder.Request) error {
-			close(waiting)
-			<-ctx.Done()
-			return ctx.Err()
-		}),
-	})
-	failed := make(chan error, 1)
-	go func() {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, i.url+"/v1/bind", strings.NewReader(validBody))
-		if err == nil {
-			var resp *http.Response
-			if resp, err = i.client.Do(req); err == nil {
-				_ = resp.Body.Close()
-			}
-		}
-		failed <- err
-	}()
-	<-waiting
-	i.stop()
-	if err := <-i.stopped; err == nil || !strings.Contains(err.Error(), "stopping extender verbs, requests were cut off") {
-		t.Errorf("Run() = %v", err)
-	}
-	if err := <-failed; err == nil {
-		t.Error("the call was answered")
 	}
 }

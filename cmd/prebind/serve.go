@@ -76,13 +76,15 @@ func serve(ctx context.Context, file string, cfg *config.PrebindConfiguration, k
 		return &configError{file, err} // a plugin in a stage that it does not have
 	}
 	srv, err := server.New(server.Config{
-		Address:    cfg.Server.Address,
-		OpsAddress: cfg.Server.OpsAddress,
-		Binder:     engine.binder,
-		Checks:     engine.checks,
-		Drain:      engine.shutdown,
-		Logger:     logger.Named("server"),
-		Registry:   registry,
+		Address:       cfg.Server.Address,
+		OpsAddress:    cfg.Server.OpsAddress,
+		Binder:        engine.binder,
+		Checks:        engine.checks,
+		Drain:         engine.drain,
+		Logger:        logger.Named("server"),
+		Registry:      registry,
+		ShutdownDelay: cfg.Server.ShutdownDelay.Duration,
+		DrainTimeout:  cfg.Server.DrainTimeout.Duration,
 	})
 	if err != nil {
 		return &runtimeError{err}

@@ -26,8 +26,9 @@ type engine struct {
 	// run fills the caches and keeps them so until ctx is done and everything
 	// it started has ended. It returns early only with an error.
 	run func(ctx context.Context) error
-	// shutdown makes running and new bind calls end at once.
-	shutdown func()
+	// drain makes running and new bind calls end at once, and returns when they
+	// have, or when ctx ends.
+	drain func(ctx context.Context) error
 }
 
 // pluginRegistry is where a plugin of one's own is added.
@@ -73,15 +74,19 @@ func newBinder(cfg *config.PrebindConfiguration, client kubernetes.Interface, lo
 			binder.PostBind: cfg.Plugins.PostBind,
 		},
 		BindTimeout: cfg.Volumes.BindTimeout.Duration,
+		MaxCalls:    cfg.Server.MaxBindCalls,
 	})
 	if err != nil {
 		return nil, err
 	}
 	return &engine{
-		binder:   b,
-		checks:   cacheChecks(caches.Synced()),
-		run:      func(ctx context.Context) error { return runCaches(ctx, caches, logger) },
-		shutdown: b.Shutdown,
+		binder: b,
+		checks: cacheChecks(caches.Synced()),
+		run:    func(ctx context.Context) error { return runCaches(ctx, caches, logger) },
+		drain: func(ctx context.Context) error {
+			b.Shutdown()
+			return b.Wait(ctx)
+		},
 	}, nil
 }
 
