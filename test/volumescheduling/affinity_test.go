@@ -2,6 +2,7 @@ package volumescheduling_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -98,7 +99,7 @@ func testPodAffinity(t *testing.T, r registration) {
 	s.unevenVolumes(pods)
 	first := s.startPods(0, 1, together, func(b *build.PodBuilder) { b.OnHost(s.nodes[0]) })
 	s.bound(first...)
-	names := append(first, s.startPods(1, pods, together, func(*build.PodBuilder) {})...)
+	names := slices.Concat(first, s.startPods(1, pods, together, func(*build.PodBuilder) {}))
 	if got := nodesOf(s.bound(names...)); !got.Equal(sets.New(s.nodes[0])) {
 		t.Errorf("pods that must be together are on %v, want %s alone", sets.List(got), s.nodes[0])
 	}

@@ -68,8 +68,7 @@ func runTests(m *testing.M) (code int, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	cp, err := controlplane.Start(ctx, controlplane.Options{
-		Out:     os.Stderr,
-		NoAudit: true,
+		Out: os.Stderr,
 		// Hundreds of claims are bound at once: at the default 20 requests a second
 		// the tests would measure the limit.
 		ControllerManagerArgs: []string{"--kube-api-qps=500", "--kube-api-burst=1000"},

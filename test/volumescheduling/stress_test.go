@@ -1,8 +1,11 @@
 package volumescheduling_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -12,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/prebind/prebind/test/controlplane"
 	"github.com/prebind/prebind/test/provisioner"
 )
 
@@ -25,6 +29,7 @@ const (
 type load struct {
 	volumes, claims, pods           []runtime.Object
 	volumeNames, claimNames, podIDs []string
+	delayed                         []string          // claims that wait, and the volumes made for them
 	preBound                        map[string]string // claim to the one volume that it must get
 }
 
@@ -43,6 +48,8 @@ func (s *scene) newLoad(dynamic bool, random *rand.Rand) load {
 				l.preBound[name] = s.name(name)
 				claim = s.claim(name, immediate).Volume(s.name(name))
 				volume = s.volume(name, immediate, 0).ClaimRef(s.ns, name, "")
+			} else {
+				l.delayed = append(l.delayed, name)
 			}
 			l.claims = append(l.claims, claim.Obj())
 			if !dynamic {
@@ -84,8 +91,8 @@ func testStress(t *testing.T, r registration) {
 
 // testStressUnderChange proves the same when everything comes at once in random
 // order and nothing stands still: pods are there before their claims, claims
-// before their volumes, and meanwhile others write nodes, claims and volumes, so
-// that pods are tried again and again and writes meet conflicts.
+// before their volumes, and meanwhile others write the node, claims and volumes,
+// so that pods are tried again and again and writes meet conflicts.
 func testStressUnderChange(t *testing.T, r registration) {
 	s := newScene(t, r, 1)
 	s.create(s.class(delayed).Obj(), s.class(immediate).Immediate().Obj())
@@ -97,36 +104,39 @@ func testStressUnderChange(t *testing.T, r registration) {
 	defer stop()
 	s.create(all...)
 	s.finish(l)
-	if n := stop(); n == 0 {
+	writes := stop()
+	t.Logf("seed %d: %d changes meanwhile, %s met %d conflicts", *seed, writes, s.binder, s.conflicts())
+	if writes == 0 {
 		t.Error("nothing was changed meanwhile")
-	} else {
-		t.Logf("%d changes meanwhile, seed %d", n, *seed)
 	}
 }
 
-// change writes the node, and claims and volumes at random, until the function
+// change writes the node, and volumes and claims at random, until the function
 // returned is called; that tells how many writes there were.
 func (s *scene) change(l load, random *rand.Rand) (stop func() int) {
 	done, ended, writes := make(chan struct{}), make(chan struct{}), 0
 	go func() {
 		defer close(ended)
-		for tick := time.NewTicker(20 * time.Millisecond); ; {
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		for i := 0; ; i++ {
 			select {
 			case <-done:
-				tick.Stop()
 				return
 			case <-tick.C:
 			}
-			patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"changed":"%d"},"labels":{"changed":"%d"}}}`, writes, writes)
-			opts := metav1.PatchOptions{}
-			claim, volume := l.claimNames[random.IntN(len(l.claimNames))], l.volumeNames[random.IntN(len(l.volumeNames))]
-			_, err1 := s.client.CoreV1().Nodes().Patch(s.ctx, s.nodes[0], types.MergePatchType, patch, opts)
-			_, err2 := s.client.CoreV1().PersistentVolumeClaims(s.ns).Patch(s.ctx, claim, types.MergePatchType, patch, opts)
-			_, err3 := s.client.CoreV1().PersistentVolumes().Patch(s.ctx, s.name(volume), types.MergePatchType, patch, opts)
-			for _, err := range []error{err1, err2, err3} {
-				if err == nil { // else the object is not there yet
-					writes++
-				}
+			var err error
+			name, patch := l.delayed[random.IntN(len(l.delayed))], fmt.Appendf(nil, `{"metadata":{"labels":{"changed":"%d"}}}`, i)
+			switch i % 4 {
+			case 0:
+				_, err = s.client.CoreV1().Nodes().Patch(s.ctx, s.nodes[0], types.MergePatchType, patch, metav1.PatchOptions{})
+			case 1:
+				_, err = s.client.CoreV1().PersistentVolumeClaims(s.ns).Patch(s.ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+			default:
+				_, err = s.client.CoreV1().PersistentVolumes().Patch(s.ctx, s.name(name), types.MergePatchType, patch, metav1.PatchOptions{})
+			}
+			if err == nil { // else the object is not there yet
+				writes++
 			}
 		}
 	}()
@@ -135,6 +145,24 @@ func (s *scene) change(l load, random *rand.Rand) (stop func() int) {
 		<-ended
 		return writes
 	})
+}
+
+// conflicts counts the binder's writes of the scene's volumes and claims that
+// the API server refused because somebody else had written meanwhile.
+func (s *scene) conflicts() int {
+	s.t.Helper()
+	refused, err := shared.cp.Audit(s.ctx, controlplane.AuditFilter{Verbs: controlplane.Writes(), Code: http.StatusConflict})
+	if errors.Is(err, controlplane.ErrExistingCluster) {
+		return 0
+	}
+	s.must(err)
+	n := 0
+	for _, e := range refused {
+		if strings.Contains(e.UserAgent, s.binder) && strings.Contains(e.RequestURI, s.ns) && !strings.Contains(e.RequestURI, "/pods/") {
+			n++
+		}
+	}
+	return n
 }
 
 // testStressFast proves the same for volumes that are made: 150 claims, a
