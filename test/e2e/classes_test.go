@@ -67,7 +67,7 @@ func TestS33_EmptyClassIsBoundByThePVController(t *testing.T) {
 	pod := f.pod(newPod("web", nobody, "data"))
 	f.refuses(pod, node, "ClaimUnbound", "claim "+f.ns+"/data", "no class")
 	f.volume(newVolume("of-none", "", node, func(pv *v1.PersistentVolume) { pv.Spec.ClaimRef = f.claimRef("data", "") }))
-	f.eventually("the claim is bound", func() bool { return f.getClaim("data").Status.Phase == v1.ClaimBound })
+	f.awaitBound("data")
 	f.binds(pod, node)
 	f.boundTo("data", "of-none")
 	f.free(local)
@@ -97,10 +97,12 @@ func TestS33_ClusterWithADefaultClass(t *testing.T) {
 	f.claim(newClaim("after", "", noClass))
 	f.claim(newClaim("none", "", emptyClass))
 	younger := f.pod(newPod("after", nobody, "after"))
-	f.refuses(younger, node, "NoVolume", "claim "+f.ns+"/after (class "+class.Name+")")
-	f.refuses(f.pod(newPod("none", nobody, "none")), node, "ClaimUnbound", "claim "+f.ns+"/none", "no class")
+	before := f.snapshot() // the PV controller gives claim before its class meanwhile
+	f.refused(younger, node, "NoVolume", "claim "+f.ns+"/after (class "+class.Name+")")
+	f.refused(f.pod(newPod("none", nobody, "none")), node, "ClaimUnbound", "claim "+f.ns+"/none", "no class")
+	before.unwritten()
 	f.volume(newVolume("of-class", class.Name, node))
-	f.binds(younger, node)
+	f.mustBind(younger, node)
 	f.boundTo("after", "of-class")
 
 	// The PV controller gives the default to the claim that came before it.
@@ -138,7 +140,7 @@ func TestS26_ImmediateClaimIsBoundInTheEnd(t *testing.T) {
 			} else {
 				f.serve(provisioner)
 			}
-			f.eventually("the immediate claim is bound", func() bool { return f.getClaim("at-once").Status.Phase == v1.ClaimBound })
+			f.awaitBound("at-once")
 			f.binds(pod, node)
 			if got := f.selectedNode("at-once"); got != "" {
 				t.Errorf("selected-node %s was written for an immediate claim", got)
@@ -159,6 +161,7 @@ func TestS53_BoundAndUnboundClaimOfAMissingClass(t *testing.T) {
 	f.mustBind(f.pod(newPod("first", nobody, "bound")), node)
 	f.claim(newClaim("unbound", class))
 	f.removeClass(class)
+	f.classSeenGone(class, node)
 	f.binds(f.pod(newPod("second", nobody, "bound")), node)
 	both := f.pod(newPod("third", nobody, "bound", "unbound"))
 	f.refuses(both, node, "ClaimUnbound", "claim "+f.ns+"/unbound", class, "not found")

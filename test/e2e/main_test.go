@@ -36,9 +36,17 @@ func TestMain(m *testing.M) {
 }
 
 func runTests(m *testing.M) (code int, err error) {
+	if err := moreParallel(); err != nil {
+		return 1, err
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	cp, err := controlplane.Start(ctx, controlplane.Options{Out: os.Stderr})
+	cp, err := controlplane.Start(ctx, controlplane.Options{
+		Out: os.Stderr,
+		// Hundreds of claims are bound here, and each costs the PV controller four
+		// requests: at its default rate that is most of the tests' time.
+		ControllerManagerArgs: []string{"--kube-api-qps=200", "--kube-api-burst=400"},
+	})
 	if err != nil {
 		return 1, err
 	}

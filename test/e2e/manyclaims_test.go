@@ -1,22 +1,29 @@
 package e2e_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/prebind/prebind/test/provisioner"
 )
 
 const waits = storagev1.VolumeBindingWaitForFirstConsumer
 
-// dynamic makes a class that the test's provisioner serves.
+// dynamic makes a class that the test's provisioner serves. At the end of the
+// test its claims go first: the provisioner would go on trying.
 func (f *fixture) dynamic(name string, options ...func(*storagev1.StorageClass)) string {
 	f.t.Helper()
-	return f.class(newClass(name, shared.disks.Name(), waits, options...))
+	class := f.class(newClass(name, shared.disks.Name(), waits, options...))
+	f.cleanup(func(ctx context.Context) error {
+		return f.client.CoreV1().PersistentVolumeClaims(f.ns).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+	})
+	return class
 }
 
 func params(pairs ...string) func(*storagev1.StorageClass) {

@@ -256,8 +256,7 @@ func TestClaimsThatAskForOneVolumeByName(t *testing.T) {
 
 	// The PV controller binds such a claim, whatever the binding mode.
 	f.volume(newVolume("missing", class, node))
-	f.patchClaim("missing", labelled("look", "again")) // or it looks every 15 seconds
-	f.eventually("the claim is bound", func() bool { return f.getClaim("missing").Status.Phase == v1.ClaimBound })
+	f.awaitBound("missing")
 	f.binds(f.pod(newPod("late", nobody, "missing")), node)
 	f.boundTo("missing", "missing")
 }

@@ -42,7 +42,7 @@ func TestVolumesOfMigratedPlugins(t *testing.T) {
 				pv.Spec.NodeAffinity.Required.NodeSelectorTerms = []v1.NodeSelectorTerm{build.In(zone, "a")}
 			}))
 			f.claim(newClaim("data", class))
-			f.eventually("the claim is bound", func() bool { return f.getClaim("data").Status.Phase == v1.ClaimBound })
+			f.awaitBound("data")
 			pod := f.pod(newPod("web", nobody, "data"))
 			if !tc.fits {
 				f.refuses(pod, node, "NodeConflict", "claim "+f.ns+"/data", f.name("disk"), node)

@@ -103,7 +103,6 @@ func TestS17_ClassIsMadeAnewWithItsMistakeMended(t *testing.T) {
 	pod := f.pod(newPod("web", nobody, "data"))
 	f.refused(pod, node, "ProvisioningFailed", "claim "+f.ns+"/data (class "+class+")", "RWX is not supported")
 	f.removeClass(class)
-	f.refuses(pod, node, "ClaimUnbound", class, "not found")
 	f.dynamic("block")
 	f.bindsInTheEnd(pod, node, "ClaimUnbound", "ProvisioningFailed")
 }

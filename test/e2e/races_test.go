@@ -19,14 +19,14 @@ import (
 // chance, what must hold is not.
 
 // keepsEditing calls edit with 0, 1, 2, ... as fast as it can, until stop is
-// called; stop returns how many edits there were.
+// called, but not for ever; stop returns how many edits there were.
 func (f *fixture) keepsEditing(edit func(i int)) (stop func() int) {
 	f.t.Helper()
 	ctx, cancel := context.WithCancel(f.ctx)
 	done := make(chan int)
 	go func() {
 		n := 0
-		for ctx.Err() == nil {
+		for ctx.Err() == nil && n < 60 {
 			edit(n)
 			n++
 		}
@@ -224,6 +224,7 @@ func TestS10_TwoBindersOfOnePod(t *testing.T) {
 				t.Fatal(err)
 			}
 			text := f.answer(answer)
+			f.postedAtMost(1, pod) // no storm of retries
 			switch where := f.getPod("web").Spec.NodeName; {
 			case where == node && text != "":
 				t.Errorf("the pod is on node %s, and the answer is %q", where, text)

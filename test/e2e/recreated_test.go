@@ -30,12 +30,13 @@ func TestClaimIsMadeAnewAfterItWasBound(t *testing.T) {
 			young := f.claim(newClaim("data", class))
 			pod := f.pod(newPod("second", nobody, "data"))
 			if kind == "static" { // the only volume is the old claim's
-				f.refused(pod, node, "NoVolume", "claim "+f.ns+"/data")
+				f.endedWith(f.bind(pod, node), "NoVolume", "ClaimReplaced")
+				f.untouched("data")
 				f.volume(newVolume("two", class, node))
-				f.binds(pod, node)
+			}
+			f.bindsInTheEnd(pod, node, "ClaimReplaced")
+			if kind == "static" {
 				f.boundTo("data", "two")
-			} else {
-				f.binds(pod, node)
 			}
 			if now := f.getClaim("data"); now.UID != young.UID {
 				t.Errorf("claim data has uid %s, want %s", now.UID, young.UID)
@@ -93,8 +94,6 @@ func TestVolumeOfABoundClaimIsDeleted(t *testing.T) {
 	f.removeVolume(f.name("pv"))
 	spare := f.volume(newVolume("spare", class, node))
 	pod := f.pod(newPod("second", nobody, "data"))
-	text := f.bind(pod, node)
-	f.endedWith(text, "VolumeNotFound", "ClaimLost")
 	f.eventually("the claim is lost", func() bool { return f.getClaim("data").Status.Phase == v1.ClaimLost })
 	f.refuses(pod, node, "ClaimLost", "claim "+f.ns+"/data", f.name("pv"))
 
@@ -138,6 +137,7 @@ func TestNodeIsMadeAnewBeforeTheCall(t *testing.T) {
 	f.claim(newClaim("data", class))
 	pod := f.pod(newPod("web", nobody, "data"))
 	f.removeNode(node)
+	f.nodeSeenGone(node)
 	f.refuses(pod, node, "NodeNotFound", node)
 	f.node("a", map[string]string{v1.LabelHostname: "elsewhere"})
 	f.refuses(pod, node, "NoVolume", "claim "+f.ns+"/data")
@@ -157,6 +157,7 @@ func TestNodeIsMadeAnewAfterItsVolumeWasBound(t *testing.T) {
 	f.mustBind(f.pod(newPod("first", nobody, "data")), node)
 	f.removeNode(node)
 	second := f.pod(newPod("second", nobody, "data"))
+	f.nodeSeenGone(node)
 	f.refuses(second, node, "NodeNotFound", node)
 	f.node("a", map[string]string{v1.LabelHostname: "new-machine"})
 	f.refuses(second, node, "NodeConflict", "claim "+f.ns+"/data", f.name("pv"), node)
@@ -188,6 +189,7 @@ func TestS11_PodOfThisNameRunsElsewhereByNow(t *testing.T) {
 	f.claim(newClaim("data", class))
 	old := f.pod(newPod("web", nobody, "data"))
 	f.removePod("web")
+	f.podsSeen()
 	young := newPod("web", nobody)
 	young.Spec.NodeName = a
 	young = f.pod(young)
@@ -225,6 +227,7 @@ func TestPodsThatCannotBeBound(t *testing.T) {
 
 	f.pod(newPod("going", nobody, "data"))
 	f.markPodForDeletion("going")
+	f.podsSeen()
 	f.refuses(f.getPod("going"), node, "PodTerminating", f.ns+"/going")
 
 	gated := newPod("gated", nobody, "data")

@@ -268,6 +268,7 @@ func TestS06_ClaimIsHalfBound(t *testing.T) {
 	pod := f.pod(newPod("web", nobody, "data"))
 	answer := f.start(pod, node)
 	thaw()
+	f.awaitBound("data")
 	if text := f.answer(answer); text != "" {
 		t.Fatal(text)
 	}
