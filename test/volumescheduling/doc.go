@@ -7,9 +7,9 @@
 //
 // Each scenario runs with prebind registered in mode bind. Those that cost
 // little run in mode stock too, where the scheduler's own plugin binds the
-// volumes, to show that the scenario itself is right. One kube-scheduler serves
-// each mode; the scenarios run in parallel, each in a namespace and on nodes of
-// its own.
+// volumes, to show that the scenario itself is right. A further mode is one more
+// line of registrations. One kube-scheduler serves each mode; the scenarios run
+// in parallel, each in a namespace and on nodes of its own.
 //
 // # Upstream's tests, ours, and what they prove
 //
@@ -53,7 +53,8 @@
 // # What is checked after every scenario
 //
 // From the API alone: a bound pod has only claims that are fully bound, by UID,
-// to volumes that its node can reach; no volume has two claims; no volume is held
+// and were so before the pod, to volumes that its node can reach; no volume has two claims, or
+// was ever taken from one and given to another; no volume is held
 // for a claim that has another one or is gone; claims and volumes were written by
 // prebind in mode bind, and by kube-scheduler in mode stock, never by both. After
 // each mode prebind holds no reservation and runs no call, and at the end the

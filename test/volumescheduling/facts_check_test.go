@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-helpers/storage/volume"
 
 	"github.com/prebind/prebind/test/build"
@@ -19,17 +20,19 @@ func goodFacts() facts {
 	bound := func(name, pv string) *build.ClaimBuilder {
 		return build.Claim("ns", name).Class("wait").Volume(pv).Annotation(volume.AnnBindCompleted, "yes").Annotation(volume.AnnBoundByController, "yes")
 	}
-	static, made := bound("static", "v1").Obj(), bound("made", "v2").Annotation(volume.AnnSelectedNode, "node").Obj()
-	static.UID, made.UID = "1", "2"
-	written(made, "test", "prebind")
-	v1st := build.Volume("v1").Class("wait").OnNode("node").ClaimRef("ns", "static", "1").Annotation(volume.AnnBoundByController, "yes").Obj()
-	v2nd := build.Volume("v2").Class("wait").OnNode("node").ClaimRef("ns", "made", "2").Obj()
-	written(v1st, "test", "prebind")
+	static, dynamic := bound("static", "v1").Obj(), bound("made", "v2").Annotation(volume.AnnSelectedNode, "node").Obj()
+	static.UID, dynamic.UID = "1", "2"
+	written(dynamic, "test", "prebind")
+	chosen := build.Volume("v1").Class("wait").OnNode("node").ClaimRef("ns", "static", "1").Annotation(volume.AnnBoundByController, "yes").Obj()
+	made := build.Volume("v2").Class("wait").OnNode("node").ClaimRef("ns", "made", "2").Obj()
+	written(chosen, "test", "prebind")
 	pod := build.Pod("ns", "web").Claim("static", "made").NodeName("node").Obj()
+	pod.UID = "3"
 	return facts{
+		boundAt: map[types.UID]uint64{"1": 10, "2": 11, "3": 12},
 		pods:    []v1.Pod{*pod},
-		claims:  []v1.PersistentVolumeClaim{*static, *made},
-		volumes: []v1.PersistentVolume{*v1st, *v2nd, *build.Volume("free").Class("wait").OnNode("node").Obj()},
+		claims:  []v1.PersistentVolumeClaim{*static, *dynamic},
+		volumes: []v1.PersistentVolume{*chosen, *made, *build.Volume("free").Class("wait").OnNode("node").Obj()},
 		nodes:   []v1.Node{*build.Node("node").Obj()},
 		classes: []storagev1.StorageClass{*build.Class("wait").Obj()},
 	}
@@ -63,6 +66,10 @@ func TestFactsFindWhatIsWrong(t *testing.T) {
 		"a volume is out of reach": {func(f *facts) {
 			f.volumes[1].Spec.NodeAffinity = build.Volume("x").OnNode("other").Obj().Spec.NodeAffinity
 		}, "which cannot reach volume v2"},
+		"a claim was bound after its pod": {func(f *facts) { f.boundAt["1"] = 13 }, "pod web was bound (version 12) before its claim static (version 13)"},
+		"a volume was taken away": {func(f *facts) {
+			f.thefts = []theft{{"v1", v1.ObjectReference{Name: "made", UID: "2"}, v1.ObjectReference{Name: "static", UID: "1"}}}
+		}, "volume v1 was taken from claim made and given to static"},
 		"the node is gone":              {func(f *facts) { f.nodes = nil }, "on node node, which is not there"},
 		"a volume has two claims":       {func(f *facts) { f.claims[1].Spec.VolumeName = "v1" }, "volume v1 has two claims, static and made"},
 		"a claim holds a second volume": {func(f *facts) { f.volumes[2].Spec.ClaimRef = f.volumes[0].Spec.ClaimRef }, "volume free is held for claim static, which has volume \"v1\""},

@@ -19,6 +19,8 @@ type facts struct {
 	volumes []v1.PersistentVolume
 	nodes   []v1.Node
 	classes []storagev1.StorageClass
+	boundAt map[types.UID]uint64 // as in history
+	thefts  []theft              // in the whole cluster
 }
 
 // settled reads the scene's facts and checks what must hold after every
@@ -36,6 +38,10 @@ func (s *scene) settled() {
 	classes, err := s.client.StorageV1().StorageClasses().List(s.ctx, metav1.ListOptions{})
 	s.must(err)
 	f := facts{pods: pods.Items, claims: claims.Items, volumes: volumes.Items, nodes: nodes.Items, classes: classes.Items}
+	s.eventually(func() string { // the watch may be late
+		f.boundAt, f.thefts = shared.history.now()
+		return f.unknown()
+	})
 	if wrong := f.wrong(s.binder); len(wrong) > 0 {
 		s.t.Errorf("in namespace %s, mode %s:\n%s", s.ns, s.mode, strings.Join(wrong, "\n"))
 	}
@@ -50,11 +56,26 @@ func (f facts) wrong(binder string) []string {
 			wrong = append(wrong, f.wrongPod(&f.pods[i])...)
 		}
 	}
-	return append(append(wrong, f.wrongVolumes()...), f.wrongWriters(binder)...)
+	return slices.Concat(wrong, f.wrongVolumes(), f.stolenVolumes(), f.wrongWriters(binder))
 }
 
-// wrongPod checks that a bound pod has only claims that are fully bound, to
-// volumes that its node can reach.
+// unknown tells of a pod or claim that is bound and not in the history.
+func (f facts) unknown() string {
+	for _, pod := range f.pods {
+		if f.boundAt[pod.UID] == 0 && pod.Spec.NodeName != "" {
+			return fmt.Sprintf("the watch has not shown pod %s bound", pod.Name)
+		}
+	}
+	for _, claim := range f.claims {
+		if f.boundAt[claim.UID] == 0 && metav1.HasAnnotation(claim.ObjectMeta, volume.AnnBindCompleted) {
+			return fmt.Sprintf("the watch has not shown claim %s bound", claim.Name)
+		}
+	}
+	return ""
+}
+
+// wrongPod checks that a bound pod has only claims that are fully bound, and
+// were before it, to volumes that its node can reach.
 func (f facts) wrongPod(pod *v1.Pod) []string {
 	node := find(f.nodes, func(n *v1.Node) bool { return n.Name == pod.Spec.NodeName })
 	if node == nil {
@@ -70,6 +91,9 @@ func (f facts) wrongPod(pod *v1.Pod) []string {
 		if claim.Spec.VolumeName == "" || !metav1.HasAnnotation(claim.ObjectMeta, volume.AnnBindCompleted) {
 			wrong = append(wrong, fmt.Sprintf("pod %s is bound, its claim %s is not: volumeName %q, annotations %v", pod.Name, name, claim.Spec.VolumeName, claim.Annotations))
 			continue
+		}
+		if podAt, claimAt := f.boundAt[pod.UID], f.boundAt[claim.UID]; podAt <= claimAt {
+			wrong = append(wrong, fmt.Sprintf("pod %s was bound (version %d) before its claim %s (version %d)", pod.Name, podAt, name, claimAt))
 		}
 		pv := f.volumeNamed(claim.Spec.VolumeName)
 		switch {
@@ -114,6 +138,17 @@ func (f facts) wrongVolumes() []string {
 			wrong = append(wrong, fmt.Sprintf("volume %s is held for claim %s (uid %s), which is not there", pv.Name, ref.Name, ref.UID))
 		} else if claim.Spec.VolumeName != pv.Name {
 			wrong = append(wrong, fmt.Sprintf("volume %s is held for claim %s, which has volume %q", pv.Name, claim.Name, claim.Spec.VolumeName))
+		}
+	}
+	return wrong
+}
+
+// stolenVolumes tells of volumes that were taken from one of the claims.
+func (f facts) stolenVolumes() []string {
+	var wrong []string
+	for _, theft := range f.thefts {
+		if find(f.claims, func(c *v1.PersistentVolumeClaim) bool { return c.UID == theft.from.UID }) != nil {
+			wrong = append(wrong, fmt.Sprintf("volume %s was taken from claim %s and given to %s", theft.volume, theft.from.Name, theft.to.Name))
 		}
 	}
 	return wrong

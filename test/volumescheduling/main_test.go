@@ -23,7 +23,7 @@ import (
 
 // patience is how long a scenario waits for what must come. It is never the
 // measure of anything.
-const patience = 2 * time.Minute
+const patience = 4 * time.Minute
 
 // The provisioners. What the scheduler is told about their capacity is made
 // before it starts, so that no scenario has to guess when it knows.
@@ -44,6 +44,7 @@ type world struct {
 	cp      *controlplane.ControlPlane
 	prebind *controlplane.Prebind
 	disks   *provisioner.Provisioner // of driver
+	history *history
 }
 
 func TestMain(m *testing.M) {
@@ -68,7 +69,8 @@ func runTests(m *testing.M) (code int, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	cp, err := controlplane.Start(ctx, controlplane.Options{
-		Out: os.Stderr,
+		Out:     os.Stderr,
+		NoAudit: true, // no scenario reads it, and there are many requests
 		// Hundreds of claims are bound at once: at the default 20 requests a second
 		// the tests would measure the limit.
 		ControllerManagerArgs: []string{"--kube-api-qps=500", "--kube-api-burst=1000"},
@@ -78,6 +80,9 @@ func runTests(m *testing.M) (code int, err error) {
 	}
 	defer func() { err = errors.Join(err, cp.Stop()) }()
 	shared = &world{cp: cp}
+	if shared.history, err = startHistory(ctx, cp.Client()); err != nil {
+		return 1, err
+	}
 	// The program under test runs with the race detector on.
 	if shared.prebind, err = cp.StartPrebind(ctx, controlplane.PrebindOptions{Race: true}); err != nil {
 		return 1, err

@@ -58,8 +58,7 @@ func scenarios() []scenario {
 func TestScenarios(t *testing.T) {
 	for _, r := range registrations() {
 		t.Run("mode "+string(r.mode), func(t *testing.T) {
-			// A pod that failed is tried again soon: more attempts, less waiting.
-			opts := controlplane.SchedulerOptions{Mode: r.mode, URL: shared.prebind.URL(), PodInitialBackoffSeconds: 1, PodMaxBackoffSeconds: 1}
+			opts := controlplane.SchedulerOptions{Mode: r.mode, URL: shared.prebind.URL()}
 			if err := shared.cp.StartScheduler(t.Context(), opts); err != nil {
 				t.Fatal(err)
 			}

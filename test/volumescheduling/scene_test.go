@@ -118,7 +118,7 @@ func (s *scene) pod(name string, claims ...string) *build.PodBuilder {
 func (s *scene) eventually(missing func() string) {
 	s.t.Helper()
 	var last string
-	err := wait.PollUntilContextTimeout(s.ctx, 50*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(s.ctx, 100*time.Millisecond, patience, true, func(context.Context) (bool, error) {
 		last = missing()
 		return last == "", nil
 	})
