@@ -56,6 +56,11 @@ demo: control-plane ## Bind real workloads on a real control plane and watch (ON
 bench-latency: control-plane ## Compare the time from pod to bound with the stock scheduler's
 	@cd test && go build -o $(BIN)/bench ./cmd/bench && exec $(BIN)/bench latency
 
+.PHONY: chaos
+chaos: programs ## Kill and disturb everything, then check (SEED=7 PODS=500 DURATION=3m)
+	@cd test && go build -o $(BIN)/chaos ./cmd/chaos && exec $(BIN)/chaos \
+		$(if $(SEED),-seed $(SEED)) $(if $(PODS),-pods $(PODS)) $(if $(DURATION),-duration $(DURATION))
+
 .PHONY: fmt
 fmt: $(LINT) ## Format all Go files
 	$(foreach m,$(MODULES),(cd $(m) && $(LINT) fmt --config $(CURDIR)/.golangci.yml ./...) &&) true
