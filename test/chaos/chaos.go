@@ -27,7 +27,9 @@ type run struct {
 	view     *view
 	replicas []*replica
 	programs []*program
+	keeper   *keeper
 	deleter  *deleter
+	witness  *witness
 	report   *Report
 }
 
@@ -95,14 +97,22 @@ func (r *run) setUp(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, start := range []func(context.Context) error{r.startView, r.startKubelets, r.startProvisioner, r.startPrebind} {
+	for _, start := range []func(context.Context) error{r.startView, r.makeActors, r.startKubelets, r.startProvisioner, r.startPrebind} {
 		if err := start(ctx); err != nil {
 			return err
 		}
 	}
 	r.programs = programs(r.cp, r.replicas, &r.opts, r.log)
-	r.deleter = newDeleter(r.cp.Client(), r.namespace, r.view, r.workload, &r.opts)
 	return nil
+}
+
+// makeActors makes those who work on the workload. The volumes are created; nobody works yet.
+func (r *run) makeActors(ctx context.Context) error {
+	r.keeper = &keeper{client: r.cp.Client(), namespace: r.namespace, view: r.view, workload: r.workload, start: time.Now()}
+	r.keeper.createVolumes(ctx)
+	r.deleter = newDeleter(r.cp.Client(), r.namespace, r.view, r.workload, &r.opts)
+	r.witness = newWitness(r.cp.Client(), r.namespace, r.view, r.deleter.hasDoomed)
+	return context.Cause(ctx)
 }
 
 func (r *run) startView(ctx context.Context) error {
@@ -164,11 +174,22 @@ func (r *run) startPrebind(ctx context.Context) error {
 // count puts what has happened into the report.
 func (r *run) count() {
 	report := r.report
-	report.Kills, report.Faults = map[string]int{}, map[string]int{}
+	report.Kills, report.Ended = map[string]int{}, map[string]int{}
 	for _, p := range r.programs {
 		report.Kills[p.Name()] = int(p.killed.Load())
+		if n := int(p.ended.Load()); n > 0 {
+			report.Ended[p.Name()] = n
+		}
 	}
 	report.DeletedPods, report.DeletedClaims = int(r.deleter.pods.Load()), int(r.deleter.claims.Load())
+	report.Witnessed = r.witness.seen
+}
+
+// countFaults puts the trouble with requests into the report. What comes later
+// is not disturbed.
+func (r *run) countFaults() {
+	report := r.report
+	report.Faults = map[string]int{}
 	for _, replica := range r.replicas {
 		report.Requests += len(replica.proxy.Requests(faultproxy.Match{}))
 		for fault, n := range replica.proxy.FaultCounts() {

@@ -3,16 +3,20 @@ package chaos
 import (
 	"context"
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 )
 
 const (
-	// deleteBound is the part of the deletions that may hit any pod; the others
+	// deleteAny is the part of the deletions that may hit any pod; the others
 	// hit one that is being bound.
 	deleteAny = 0.25
 	// deleteClaims is the part of the deletions that take the pod's own claims too.
@@ -27,6 +31,7 @@ type deleter struct {
 	dice      *rand.Rand
 	shared    map[string]bool // claims that stay
 	gap       time.Duration   // between two deletions, on average
+	doomed    sync.Map        // UIDs of the pods that it has begun to delete
 
 	pods, claims atomic.Int64
 }
@@ -91,8 +96,10 @@ func (d *deleter) victim() *corev1.Pod {
 }
 
 // delete deletes the pod. The claims go first, so that they are still being
-// deleted when the pod is made anew.
+// deleted when the pod is made anew. The pod follows whatever happens: nobody
+// else would help one that was bound just before its claims went.
 func (d *deleter) delete(ctx context.Context, pod *corev1.Pod) {
+	d.doomed.Store(pod.UID, true)
 	if d.dice.Float64() < deleteClaims {
 		for _, name := range claimNames(pod) {
 			if d.shared[name] {
@@ -104,7 +111,19 @@ func (d *deleter) delete(ctx context.Context, pod *corev1.Pod) {
 		}
 	}
 	options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))}
-	if err := d.client.CoreV1().Pods(d.namespace).Delete(ctx, pod.Name, options); err == nil {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	err := wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		err := d.client.CoreV1().Pods(d.namespace).Delete(ctx, pod.Name, options)
+		return err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err), nil
+	})
+	if err == nil {
 		d.pods.Add(1)
 	}
+}
+
+// hasDoomed tells whether it has begun to delete the pod.
+func (d *deleter) hasDoomed(uid types.UID) bool {
+	_, doomed := d.doomed.Load(uid)
+	return doomed
 }

@@ -4,9 +4,11 @@ import (
 	"context"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
 )
 
 // keeper creates what was born and does not exist, as a StatefulSet does for
@@ -52,30 +54,36 @@ func madeInAdvance(volume *corev1.PersistentVolume) bool {
 }
 
 func (k *keeper) createVolumes(ctx context.Context) {
-	exist := names[*corev1.PersistentVolume](k.view.volumes)
-	for _, volume := range k.workload.volumes {
-		if exist[volume.Name] == nil {
-			_, _ = k.client.CoreV1().PersistentVolumes().Create(ctx, volume, metav1.CreateOptions{})
-		}
-	}
+	create(ctx, k, k.view.volumes, k.workload.volumes, k.client.CoreV1().PersistentVolumes().Create)
 }
 
 func (k *keeper) createClaims(ctx context.Context) {
-	exist := names[*corev1.PersistentVolumeClaim](k.view.claims)
-	for _, claim := range k.workload.claims {
-		if exist[claim.Name] == nil && k.born(claim.Name) {
-			_, _ = k.client.CoreV1().PersistentVolumeClaims(k.namespace).Create(ctx, claim, metav1.CreateOptions{})
-		}
-	}
+	create(ctx, k, k.view.claims, k.workload.claims, k.client.CoreV1().PersistentVolumeClaims(k.namespace).Create)
 }
 
 func (k *keeper) createPods(ctx context.Context) {
-	exist := names[*corev1.Pod](k.view.pods)
-	for _, pod := range k.workload.pods {
-		if exist[pod.Name] == nil && k.born(pod.Name) {
-			_, _ = k.client.CoreV1().Pods(k.namespace).Create(ctx, pod, metav1.CreateOptions{})
-		}
-	}
+	create(ctx, k, k.view.pods, k.workload.pods, k.client.CoreV1().Pods(k.namespace).Create)
 }
 
+// create creates the wanted objects that were born and do not exist, several at
+// a time. What fails is tried again in the next round.
+func create[T interface{ GetName() string }](ctx context.Context, k *keeper, store cache.Store, wanted []T,
+	post func(context.Context, T, metav1.CreateOptions) (T, error),
+) {
+	exist := names[T](store)
+	var group errgroup.Group
+	group.SetLimit(8)
+	for _, object := range wanted {
+		if _, exists := exist[object.GetName()]; exists || !k.born(object.GetName()) {
+			continue
+		}
+		group.Go(func() error {
+			_, _ = post(ctx, object, metav1.CreateOptions{})
+			return nil
+		})
+	}
+	_ = group.Wait() // nothing in it returns an error
+}
+
+// born tells whether an object is to exist by now; volumes are from the start.
 func (k *keeper) born(name string) bool { return time.Since(k.start) >= k.workload.birth[name] }

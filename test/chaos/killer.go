@@ -2,7 +2,6 @@ package chaos
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync/atomic"
@@ -47,8 +46,8 @@ type program struct {
 	log   func(format string, args ...any)
 
 	killed atomic.Int64
+	ended  atomic.Int64  // by itself
 	done   chan struct{} // closed after the last planned death
-	deaths []string      // that nobody planned; read it when run has returned
 }
 
 // programs returns all that are killed, with their plans.
@@ -88,7 +87,7 @@ func (p *program) run(ctx context.Context, start time.Time) error {
 				close(p.done)
 			}
 		case <-p.Done():
-			p.deaths = append(p.deaths, fmt.Sprintf("%s ended by itself: %v", p.Name(), p.Err()))
+			p.ended.Add(1)
 			p.log("%s ended by itself: %v", p.Name(), p.Err())
 			err = p.comeBack(ctx)
 		}

@@ -20,8 +20,9 @@ func (r *run) live(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	ctx, end := context.WithCancel(ctx)
 	start := time.Now()
-	k := &keeper{client: r.cp.Client(), namespace: r.namespace, view: r.view, workload: r.workload, start: start}
-	group.Go(func() error { k.keep(ctx); return nil })
+	r.keeper.start = start
+	group.Go(func() error { r.keeper.keep(ctx); return nil })
+	group.Go(func() error { r.witness.run(ctx); return nil })
 	for _, p := range r.programs {
 		group.Go(func() error { return p.run(ctx, start) })
 	}
@@ -67,6 +68,7 @@ func (r *run) trouble(ctx context.Context, start time.Time) error {
 	for _, replica := range r.replicas {
 		replica.proxy.Calm()
 	}
+	r.countFaults()
 	r.report.Trouble = time.Since(start)
 	r.log("the trouble is over")
 	return context.Cause(ctx)
@@ -113,13 +115,13 @@ func (r *run) check(ctx context.Context) error {
 		return err
 	}
 	var deaths, races []string
-	for _, p := range r.programs {
-		deaths = append(deaths, p.deaths...)
-	}
 	for _, replica := range r.replicas {
+		if n := r.report.Ended[replica.prebind.Name()]; n > 0 {
+			deaths = append(deaths, fmt.Sprintf("%s ended %d times", replica.prebind.Name(), n))
+		}
 		races = append(races, replica.races()...)
 	}
-	r.report.Checks = append(r.report.Checks, leaks, Check{"no program ended by itself", deaths}, Check{"no data race was seen", races})
+	r.report.Checks = append(r.report.Checks, leaks, Check{"no pod was seen bound before its claims were", r.witness.failures}, Check{"no prebind ended by itself", deaths}, Check{"no data race was seen", races})
 	return nil
 }
 

@@ -19,6 +19,7 @@ type Report struct {
 	Claims, Volumes  int // claims of pods, and volumes made in advance
 
 	Kills         map[string]int // by program
+	Ended         map[string]int // programs that ended by themselves, as some do without the API server
 	DeletedPods   int
 	DeletedClaims int
 	Requests      int            // that went by the proxies
@@ -28,6 +29,8 @@ type Report struct {
 
 	BindCalls map[string]int // by outcome or, for errors, code
 	Retries   int            // calls for a pod that was tried before
+
+	Witnessed int // pods whose claims were looked at as soon as they were bound
 
 	Trouble time.Duration // how long it was
 	Settled time.Duration // from its end until all were bound
@@ -49,12 +52,14 @@ func (r *Report) Write(w io.Writer) {
 		{"pods", fmt.Sprintf("%d that can be bound, %d that cannot", r.Pods, r.Impossible)},
 		{"claims", fmt.Sprintf("%d, and %d volumes made in advance", r.Claims, r.Volumes)},
 		{"killed", list(r.Kills)},
+		{"ended alone", list(r.Ended)},
 		{"deleted", fmt.Sprintf("%d pods, %d claims with them", r.DeletedPods, r.DeletedClaims)},
 		{"requests", fmt.Sprintf("%d, %d of them disturbed (%.1f %%)", r.Requests, sum(r.Faults), 100*float64(sum(r.Faults))/float64(max(1, r.Requests)))},
 		{"faults", list(r.Faults)},
 		{"watches", fmt.Sprintf("%d cut, %d times held up", r.WatchesCut, r.WatchesHeld)},
 		{"bind calls", list(r.BindCalls)},
 		{"retries", fmt.Sprintf("%d calls for a pod that was tried before", r.Retries)},
+		{"witnessed", fmt.Sprintf("%d pods, as soon as they were bound", r.Witnessed)},
 		{"trouble", seconds(r.Trouble)},
 		{"all bound", seconds(r.Settled) + " after its end"},
 	}
@@ -81,6 +86,9 @@ func (r *Report) lines(w io.Writer, lines []string) {
 
 // list prints counts, the largest first.
 func list(counts map[string]int) string {
+	if len(counts) == 0 {
+		return "-"
+	}
 	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		if counts[a] != counts[b] {
 			return counts[b] - counts[a]

@@ -18,6 +18,7 @@ import (
 type view struct {
 	factory               informers.SharedInformerFactory
 	pods, claims, volumes cache.Store
+	podInformer           cache.SharedIndexInformer
 }
 
 // watchAll returns when the view is complete. It ends with ctx; see stop.
@@ -25,10 +26,11 @@ func watchAll(ctx context.Context, client kubernetes.Interface, namespace string
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(namespace))
 	core := factory.Core().V1()
 	v := &view{
-		factory: factory,
-		pods:    core.Pods().Informer().GetStore(),
-		claims:  core.PersistentVolumeClaims().Informer().GetStore(),
-		volumes: core.PersistentVolumes().Informer().GetStore(),
+		factory:     factory,
+		pods:        core.Pods().Informer().GetStore(),
+		claims:      core.PersistentVolumeClaims().Informer().GetStore(),
+		volumes:     core.PersistentVolumes().Informer().GetStore(),
+		podInformer: core.Pods().Informer(),
 	}
 	factory.StartWithContext(ctx)
 	for _, synced := range factory.WaitForCacheSync(ctx.Done()) {

@@ -82,7 +82,10 @@ func (p *planner) addNodes(perZone int) (flaky []string) {
 	for _, zone := range p.zones {
 		for i := range perZone {
 			name := fmt.Sprintf("node-%s%d", zone, i+1)
-			p.nodes = append(p.nodes, build.Node(name).Zone(zone).Obj())
+			// So large that no node ever looks emptier than another to the scheduler: it
+			// would send the last pods to the nodes that cannot serve them, again and again.
+			node := build.Node(name).Zone(zone).Capacity(corev1.ResourceCPU, "100000").Capacity(corev1.ResourceMemory, "1Pi")
+			p.nodes = append(p.nodes, node.Obj())
 			if i == perZone-1 {
 				flaky = append(flaky, name)
 			}
@@ -123,8 +126,8 @@ func (p *planner) addPods(n, room int) {
 	case draw < 60:
 		p.pod(fmt.Sprintf("any-%03d", n), born, p.some(1, 3, anyDisks)...)
 	case draw < 80:
-		claims := append(p.some(1, 2, flakyLocal), p.some(0, 1, anyDisks)...)
-		p.pod(fmt.Sprintf("flaky-%03d", n), born, claims...)
+		claims := append(p.some(1, 3, flakyLocal), anyDisks)
+		p.pod(fmt.Sprintf("flaky-%03d", n), born, claims[:min(3, len(claims))]...)
 	case draw < 90:
 		class := []string{flakyLocal, flakyNet}[p.dice.IntN(2)]
 		p.pod(fmt.Sprintf("scratch-%03d", n), born, p.some(0, 2, anyDisks)...).Ephemeral("scratch", class, size)
