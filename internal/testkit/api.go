@@ -32,6 +32,7 @@ type API struct {
 	store
 	rules    []*rule
 	requests []Request
+	onWrite  func(Write)
 }
 
 // Request is one request that came through the client.
@@ -43,6 +44,17 @@ type Request struct {
 	// Outcome is "" for success, else the code of the answer, or "lost" if the
 	// write was applied and an error answered.
 	Outcome string
+	// By is who sent it, as told by As.
+	By any
+}
+
+// Write is a request that would change something, and what became of it.
+type Write struct {
+	Request
+	// Before and After are the object around it; nil is none. They must not be
+	// changed.
+	Before, After runtime.Object
+	Err           error // of a refusal
 }
 
 // String is as short as tests like it: "patch persistentvolumes/pv-1 (409)".
@@ -74,7 +86,7 @@ func NewAPI(t testing.TB, objects ...runtime.Object) *API {
 	a.Put(objects...)
 	a.Client.AddReactor("*", "*", a.serve)
 	a.Client.AddWatchReactor("*", func(action clienttesting.Action) (bool, watch.Interface, error) {
-		w, err := a.watch(action)
+		w, err := a.watch(action, nil)
 		return true, w, err
 	})
 	return a
@@ -92,6 +104,14 @@ func (a *API) Before(verb, resource string, nth int, f func(Request) error) {
 // answer is lost.
 func (a *API) After(verb, resource string, nth int, f func(Request) error) {
 	a.addRule(&rule{verb: verb, resource: resource, countdown: nth, run: f, after: true})
+}
+
+// OnWrite has f look at each write at the moment at which it is applied or
+// refused. f must not use the API.
+func (a *API) OnWrite(f func(Write)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.onWrite = f
 }
 
 func (a *API) addRule(r *rule) {
@@ -138,32 +158,53 @@ func (a *API) list(keep func(Request) bool) []string {
 
 // serve is the reactor of all requests but watches.
 func (a *API) serve(action clienttesting.Action) (bool, runtime.Object, error) {
-	request := describe(action)
-	obj, err := a.answer(&request, action)
+	obj, err := a.handle(describe(action), action, Fault{})
+	return true, obj, err
+}
+
+// handle serves a request and notes it.
+func (a *API) handle(request Request, action clienttesting.Action, fault Fault) (runtime.Object, error) {
+	obj, err := a.answer(&request, action, fault)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err != nil && request.Outcome == "" {
 		request.Outcome = outcome(err)
 	}
 	a.requests = append(a.requests, request)
-	return true, obj, err
+	return obj, err
 }
 
-func (a *API) answer(request *Request, action clienttesting.Action) (runtime.Object, error) {
+func (a *API) answer(request *Request, action clienttesting.Action, fault Fault) (runtime.Object, error) {
+	if fault.Refuse != nil {
+		return nil, fault.Refuse
+	}
 	if err := a.runRules(*request, false); err != nil {
 		return nil, err
 	}
-	a.mu.Lock()
-	obj, err := a.apply(action)
-	a.mu.Unlock()
+	obj, err := a.applyAndShow(*request, action)
 	if err != nil {
 		return nil, err
 	}
-	if err := a.runRules(*request, true); err != nil {
+	if err = a.runRules(*request, true); err == nil {
+		err = fault.Lose
+	}
+	if err != nil {
 		request.Outcome = "lost"
 		return nil, err
 	}
 	return obj, nil
+}
+
+func (a *API) applyAndShow(request Request, action clienttesting.Action) (runtime.Object, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	resource := action.GetResource().Resource
+	before := a.objects[resource][request.Name]
+	obj, err := a.apply(action)
+	if a.onWrite != nil && request.writes() {
+		a.onWrite(Write{Request: request, Before: before, After: a.objects[resource][request.Name], Err: err})
+	}
+	return obj, err
 }
 
 // runRules runs what is due, outside the lock: the functions use the API.

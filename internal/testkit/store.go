@@ -26,6 +26,7 @@ type store struct {
 	objects  map[string]map[string]runtime.Object // resource -> name -> object
 	history  []event
 	watchers map[*watcher]struct{}
+	clients  map[*Client]struct{}
 	held     map[string][]event // by resource; present: its watches stand still
 }
 
@@ -36,8 +37,15 @@ type event struct {
 	before, after runtime.Object
 }
 
+func (e event) name() string {
+	if e.after != nil {
+		return nameOf(e.after)
+	}
+	return nameOf(e.before)
+}
+
 func newStore() store {
-	return store{version: 1000, objects: map[string]map[string]runtime.Object{}, watchers: map[*watcher]struct{}{}, held: map[string][]event{}}
+	return store{version: 1000, objects: map[string]map[string]runtime.Object{}, watchers: map[*watcher]struct{}{}, clients: map[*Client]struct{}{}, held: map[string][]event{}}
 }
 
 // Put creates the objects, or puts them in the place of those that have the
@@ -92,15 +100,23 @@ func read[T any](a *API, name string) *T {
 	return copied.(*T)
 }
 
+// change is one step: no write of a client gets lost in it. f must not use the
+// API.
 func change[T any](a *API, name string, f func(*T)) {
 	a.t.Helper()
-	obj := read[T](a, name)
-	if obj == nil {
-		a.t.Fatalf("%T %s does not exist", obj, name)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var example any = new(T)
+	resource := resourceOf(example.(runtime.Object))
+	current, ok := a.objects[resource][name]
+	if !ok {
+		a.t.Errorf("%T %s does not exist", example, name)
+		return
 	}
-	f(obj)
-	var changed any = obj
-	a.Put(changed.(runtime.Object))
+	changed := current.DeepCopyObject()
+	var typed any = changed
+	f(typed.(*T))
+	a.put(resource, changed)
 }
 
 // put stores obj, which is the store's from here on, under a new version.
@@ -136,12 +152,58 @@ func (s *store) record(e event) {
 	s.deliver(e)
 }
 
+// deliver shows the event to all watches but those that their client holds.
 func (s *store) deliver(e event) {
 	for w := range s.watchers {
-		if w.resource == e.resource {
+		if w.resource != e.resource {
+			continue
+		}
+		if w.client == nil || w.client.held[e.resource] == nil {
 			w.see(e)
 		}
 	}
+	for c := range s.clients {
+		if waiting := c.held[e.resource]; waiting != nil {
+			c.held[e.resource] = append(waiting, e)
+		}
+	}
+}
+
+// show shows an event that was held to the client's watches.
+func (s *store) show(e event, c *Client) {
+	for w := range s.watchers {
+		if w.resource == e.resource && w.client == c {
+			w.see(e)
+		}
+	}
+}
+
+// Version is that of the last change.
+func (a *API) Version() int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.version
+}
+
+// States returns what an object was from one version to another, in order;
+// nil stands for a time in which there was none. The objects must not be
+// changed.
+func (a *API) States(resource, name string, from, to int64) []runtime.Object {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	states := []runtime.Object{nil}
+	for _, e := range a.history {
+		switch {
+		case e.version > to:
+			return states
+		case e.resource != resource || e.name() != name:
+		case e.version <= from:
+			states[0] = e.after
+		default:
+			states = append(states, e.after)
+		}
+	}
+	return states
 }
 
 // apply does what a request asks for.

@@ -16,6 +16,7 @@ import (
 // watcher is one watch. Its queue has no bound, so that a change never waits
 // for who watches it.
 type watcher struct {
+	client   *Client // nil: API.Client
 	resource string
 	selects  func(runtime.Object) bool
 	result   chan watch.Event
@@ -27,7 +28,7 @@ type watcher struct {
 	queue []watch.Event
 }
 
-func (a *API) watch(action clienttesting.Action) (watch.Interface, error) {
+func (a *API) watch(action clienttesting.Action, client *Client) (watch.Interface, error) {
 	request, ok := action.(clienttesting.WatchActionImpl)
 	if !ok {
 		return nil, fmt.Errorf("testkit: %T is not served", action)
@@ -37,7 +38,7 @@ func (a *API) watch(action clienttesting.Action) (watch.Interface, error) {
 		return nil, err
 	}
 	w := &watcher{
-		resource: request.Resource.Resource, selects: selects,
+		client: client, resource: request.Resource.Resource, selects: selects,
 		result: make(chan watch.Event), more: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	a.mu.Lock()
