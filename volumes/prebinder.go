@@ -203,28 +203,31 @@ func (p *Prebinder) unhold(i *item) {
 	}
 }
 
-// confirm reads the claims live that the cache showed bound. A claim that was
-// deleted and made anew while the watch lags still looks bound there, and the
-// pod would run without its volume.
+// confirm reads the claims live for which nothing is to be written, because
+// the cache shows them bound or under way. One that was deleted and made anew
+// while the watch lags still looks so there, and the pod would run without its
+// volume. A claim that is written for needs no such read: what the wait sees of
+// it then is newer than the write.
 func (p *Prebinder) confirm(ctx context.Context, r *Reservation) error {
 	var group errgroup.Group
 	for _, i := range r.items {
-		if i.kind != itemNamed {
-			continue
+		if i.underWay(r.node) {
+			group.Go(guarded(func() error { return p.refreshClaim(ctx, i) }))
 		}
-		group.Go(guarded(func() error {
-			now, err := p.live().claim(ctx, i.claim.Namespace, i.claim.Name)
-			if err != nil {
-				return err
-			}
-			if problem := sameClaim(i.claim, now); problem != nil {
-				return problem
-			}
-			i.claim = now
-			return nil
-		}))
 	}
 	return group.Wait()
+}
+
+// underWay tells whether the claim needs no write.
+func (i *item) underWay(node string) bool {
+	switch i.kind {
+	case itemStatic:
+		return owns(i.claim, i.volume)
+	case itemDynamic:
+		return i.claim.Annotations[volume.AnnSelectedNode] == node
+	default:
+		return true
+	}
 }
 
 // guarded makes an error of a panic: in a goroutine of its own nobody else

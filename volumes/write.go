@@ -73,6 +73,9 @@ func (p *Prebinder) claimVolume(ctx context.Context, i *item, node *v1.Node) err
 			return false, err
 		}
 		if now != nil && owns(i.claim, now) {
+			if err := p.refreshClaim(ctx, i); err != nil {
+				return false, err
+			}
 			p.settle(i, now)
 			return true, nil
 		}
@@ -82,15 +85,10 @@ func (p *Prebinder) claimVolume(ctx context.Context, i *item, node *v1.Node) err
 				return false, nil
 			}
 		}
-		claim, err := p.live().claim(ctx, i.claim.Namespace, i.claim.Name)
-		if err != nil {
+		if err := p.refreshClaim(ctx, i); err != nil {
 			return false, err
 		}
-		if problem := sameClaim(i.claim, claim); problem != nil {
-			return false, problem
-		}
-		i.claim = claim
-		if claim.Spec.VolumeName != "" { // bound by another call or by hand: for the wait to judge
+		if i.claim.Spec.VolumeName != "" { // bound by another call or by hand: for the wait to judge
 			p.unhold(i)
 			i.kind, i.volume = itemNamed, nil
 			return true, nil
@@ -181,8 +179,12 @@ func (p *Prebinder) patchVolume(ctx context.Context, from, bound *v1.PersistentV
 func (p *Prebinder) selectNode(ctx context.Context, i *item, node string) error {
 	name := i.claim.Namespace + "/" + i.claim.Name
 	try := func() error {
-		if i.claim.Annotations[volume.AnnSelectedNode] == node {
+		selected, asked := i.claim.Annotations[volume.AnnSelectedNode]
+		switch {
+		case i.claim.Spec.VolumeName != "" || (asked && selected == node):
 			return nil
+		case asked:
+			return selectedNodeConflict(i.claim, selected, node)
 		}
 		claim, err := p.patchSelectedNode(ctx, i.claim, node)
 		if err != nil {
@@ -194,20 +196,12 @@ func (p *Prebinder) selectNode(ctx context.Context, i *item, node string) error 
 		return nil
 	}
 	reread := func() (bool, error) {
-		now, err := p.live().claim(ctx, i.claim.Namespace, i.claim.Name)
-		if err != nil {
+		if err := p.refreshClaim(ctx, i); err != nil {
 			return false, err
 		}
-		if problem := sameClaim(i.claim, now); problem != nil {
-			return false, problem
-		}
-		selected, asked := now.Annotations[volume.AnnSelectedNode]
-		if asked && selected != node && now.Spec.VolumeName == "" {
-			return false, selectedNodeConflict(now, selected, node)
-		}
-		i.claim = now
-		// Bound by somebody in the meantime: the wait will look at it.
-		return now.Spec.VolumeName != "" || asked, nil
+		// Asked for by another replica, or bound by somebody: the wait will
+		// look at it. For another node: try refuses.
+		return i.claim.Spec.VolumeName != "" || i.claim.Annotations[volume.AnnSelectedNode] == node, nil
 	}
 	return p.persist(ctx, "persistentvolumeclaims", func() string { return name }, try, reread)
 }
@@ -224,6 +218,20 @@ func (p *Prebinder) patchSelectedNode(ctx context.Context, claim *v1.PersistentV
 	return p.client.CoreV1().PersistentVolumeClaims(claim.Namespace).Patch(ctx, claim.Name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: fieldManager})
 }
 
+// refreshClaim reads the item's claim live, and tells what keeps it from being
+// the one that was decided on.
+func (p *Prebinder) refreshClaim(ctx context.Context, i *item) error {
+	now, err := p.live().claim(ctx, i.claim.Namespace, i.claim.Name)
+	if err != nil {
+		return err
+	}
+	if problem := sameClaim(i.claim, now); problem != nil {
+		return problem
+	}
+	i.claim = now
+	return nil
+}
+
 // sameClaim tells what keeps the claim as it is now from being the one that
 // was decided on.
 func sameClaim(decided, now *v1.PersistentVolumeClaim) *fault.Error {
@@ -236,36 +244,40 @@ func sameClaim(decided, now *v1.PersistentVolumeClaim) *fault.Error {
 	return alive(now)
 }
 
-// persist brings one patch of the object named to an end: try sends it; after an answer that
-// leaves the outcome open, or says that the object has changed, reread looks
-// at the object as it is now and tells whether nothing is left to do.
-// Anything else is final.
+// persist brings one patch of the object named to an end: try sends it; after
+// an answer that leaves the outcome open, or says that the object has changed,
+// reread looks at the object as it is now and tells whether nothing is left to
+// do. Nothing is sent again before a look has succeeded. Anything else is final.
 func (p *Prebinder) persist(ctx context.Context, resource string, name func() string, try func() error, reread func() (settled bool, err error)) error {
 	backoff := wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 8, Cap: 2 * time.Second}
-	for attempt := 0; ; attempt++ {
+	open := false // what was sent may or may not have been done
+	for first := true; ; first = false {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		err := try()
-		if err == nil {
+		var err error
+		if open {
+			var settled bool
+			if settled, err = reread(); settled {
+				return nil
+			}
+			if err == nil {
+				open = false
+				continue
+			}
+		} else if err = try(); err == nil {
 			return nil
 		}
 		if final(err) || backoff.Steps == 0 {
 			return asFault(err, resource, name())
 		}
+		open = true
 		// The first conflict is settled at once: a lagging cache is its
 		// usual cause.
-		if pause := backoff.Step(); attempt > 0 || !apierrors.IsConflict(err) {
+		if pause := backoff.Step(); !first || !apierrors.IsConflict(err) {
 			if !sleep(ctx, pause) {
 				return context.Cause(ctx)
 			}
-		}
-		settled, err := reread()
-		if settled {
-			return nil
-		}
-		if err != nil && final(err) {
-			return asFault(err, resource, name())
 		}
 	}
 }
