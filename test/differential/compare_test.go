@@ -145,11 +145,8 @@ func (c *comparison) same(ctx context.Context, whole verdict, good, bad []string
 	ours := whole
 	if !whole.fits() {
 		var err error
-		if ours, c.order, err = c.prebind.says(ctx, c.reduced(good...), c.node); err != nil {
+		if ours, err = c.planFor(ctx, good); err != nil {
 			return err
-		}
-		if !ours.fits() {
-			return fmt.Errorf("prebind has no objection to claims %v in the whole pod, but refuses a pod with no others: %s", good, ours)
 		}
 	}
 	theirs, agree := c.ask(ctx, good, func(theirs verdict) bool {
@@ -168,6 +165,19 @@ func (c *comparison) same(ctx context.Context, whole verdict, good, bad []string
 		}
 	}
 	return nil
+}
+
+// planFor returns our plan for a pod with the good claims alone, of which a
+// plan that is refused says nothing. Our cache lists volumes in the order of a
+// Go map too: where they are equally good another one may be chosen now, and
+// leave none for the next claim, so this is tried again.
+func (c *comparison) planFor(ctx context.Context, good []string) (plan verdict, err error) {
+	for range 200 {
+		if plan, c.order, err = c.prebind.says(ctx, c.reduced(good...), c.node); err != nil || plan.fits() {
+			return plan, err
+		}
+	}
+	return plan, fmt.Errorf("prebind has no objection to claims %v in the whole pod, but refuses a pod with no others: %s", good, plan)
 }
 
 // sameWords tells whether our text has kube-scheduler's words. It begins some

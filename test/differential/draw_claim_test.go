@@ -77,7 +77,7 @@ func drawClaim(t *rapid.T, s *state, name string, ephemeral bool) {
 		claim.Annotations[v1.BetaStorageClassAnnotation] = one(t, "annotated class", "local", "fast", "now", "")
 	}
 	claim.Spec.Resources.Requests = v1.ResourceList{v1.ResourceStorage: resource.MustParse(one(
-		t, "request", "1Gi", "5Gi", "10Gi", "5Gi", "2Gi", "5G", "5368709120", "5368709121", "1.5Gi", "20Gi", "1",
+		t, "request", "1Gi", "5Gi", "10Gi", "5Gi", "2Gi", "5G", "5368709120", "5368709121", "5368709120500m", "1.5Gi", "20Gi", "1",
 	))}
 	claim.Spec.AccessModes = one(
 		t, "modes of the claim", modes(v1.ReadWriteOnce), modes(v1.ReadWriteOnce), modes(v1.ReadWriteOnce), modes(v1.ReadWriteOnce),

@@ -56,7 +56,26 @@ func drawState(t *rapid.T) *state {
 		s.volumes = append(s.volumes, drawVolume(t, fmt.Sprintf("pv-%d", i)))
 	}
 	drawPod(t, s)
+	if oneIn(t, 4, "crowd") {
+		s.crowd()
+	}
 	return s
+}
+
+// crowd makes all claims of the state compete for all its volumes. What makes
+// either of them special is dropped, but for size, labels, access modes and
+// affinity: so it is matching that decides, of several claims at once.
+func (s *state) crowd() {
+	for _, pv := range s.volumes {
+		pv.Annotations, pv.DeletionTimestamp = nil, nil
+		pv.Spec.StorageClassName, pv.Spec.ClaimRef, pv.Spec.VolumeMode, pv.Spec.VolumeAttributesClassName = "local", nil, nil, nil
+		pv.Status.Phase = v1.VolumeAvailable
+	}
+	for _, claim := range s.claims {
+		claim.Annotations, claim.DeletionTimestamp = map[string]string{}, nil
+		claim.Spec.StorageClassName, claim.Spec.VolumeName, claim.Spec.VolumeMode, claim.Spec.VolumeAttributesClassName = new("local"), "", nil, nil
+		claim.Status.Phase = v1.ClaimPending
+	}
 }
 
 // drawNode adds a node, and its CSINode unless that is missing. The hostname

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/prebind/prebind/internal/fault"
 	"github.com/prebind/prebind/volumes"
@@ -37,12 +38,10 @@ func newPrebind(t *testing.T) *prebind {
 		cancel()
 		caches.Wait()
 	})
-	deadline := time.Now().Add(lagLimit)
 	for resource, synced := range caches.Synced() {
-		for !synced() {
-			if time.Now().After(deadline) {
-				t.Fatalf("the cache of %s is not synced", resource)
-			}
+		err := wait.PollUntilContextTimeout(ctx, time.Millisecond, lagLimit, true, func(context.Context) (bool, error) { return synced(), nil })
+		if err != nil {
+			t.Fatalf("waiting for the cache of %s: %v", resource, err)
 		}
 	}
 	return &prebind{Prebinder: p, caches: caches, claim: regexp.MustCompile(`(?:^|; )([A-Z]\w+): claim ` + namespace + `/([^ :]+)`)}

@@ -48,7 +48,7 @@ func words(all ...string) string {
 	return strings.Join(slices.DeleteFunc(all, func(word string) bool { return word == "" }), " ")
 }
 
-// unless returns the text if told so.
+// when returns the text if it is to be told.
 func when(told bool, text string) string {
 	if told {
 		return text
@@ -79,8 +79,11 @@ func pairs(labels map[string]string) string {
 }
 
 func selector(s *metav1.LabelSelector) string {
-	if s == nil {
+	switch {
+	case s == nil:
 		return "none"
+	case len(s.MatchLabels)+len(s.MatchExpressions) == 0:
+		return "all"
 	}
 	return metav1.FormatLabelSelector(s)
 }

@@ -1,6 +1,8 @@
 package differential
 
 import (
+	"fmt"
+
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -131,6 +133,24 @@ func (s *state) class(name string) *storagev1.StorageClass {
 func (s *state) delayed(claim *v1.PersistentVolumeClaim) bool {
 	class := s.class(volume.GetPersistentVolumeClaimClass(claim))
 	return claim.Spec.VolumeName == "" && class != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
+}
+
+// hasTies tells whether two volumes are of one class and size, or pre-bound
+// to one claim. Nothing in a decision prefers one of them.
+func (s *state) hasTies() bool {
+	seen := map[string]bool{}
+	for _, pv := range s.volumes {
+		size := pv.Spec.Capacity[v1.ResourceStorage]
+		key := fmt.Sprintf("%s of %d/1000 bytes", volume.GetPersistentVolumeClass(pv), size.MilliValue())
+		if ref := pv.Spec.ClaimRef; ref != nil {
+			key = "for " + ref.Namespace + "/" + ref.Name
+		}
+		if seen[key] {
+			return true
+		}
+		seen[key] = true
+	}
+	return false
 }
 
 // completed tells whether the claim's own side says that it is bound.

@@ -47,7 +47,7 @@ func (t *tally) verdict(v verdict) {
 // What is not listed here needs only to be seen at all.
 func floor() map[string]float64 {
 	return map[string]float64{
-		feasible: 100, planned(static): 50, planned(dynamic): 50, planned(bound): 50,
+		feasible: 100, planned(static): 30, planned(dynamic): 30, planned(bound): 20,
 		refused(noVolume): 50, refused(nodeConflict): 20, refused(unbound): 20, refused(noCapacity): 10,
 	}
 }

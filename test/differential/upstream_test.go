@@ -234,18 +234,23 @@ func (i nodeInformer) Lister() corelisters.NodeLister { return corelisters.NewNo
 func (i claimInformer) Lister() corelisters.PersistentVolumeClaimLister {
 	return corelisters.NewPersistentVolumeClaimLister(i)
 }
+
 func (i volumeInformer) Lister() corelisters.PersistentVolumeLister {
 	return corelisters.NewPersistentVolumeLister(i)
 }
+
 func (i csiNodeInformer) Lister() storagelisters.CSINodeLister {
 	return storagelisters.NewCSINodeLister(i)
 }
+
 func (i classInformer) Lister() storagelisters.StorageClassLister {
 	return storagelisters.NewStorageClassLister(i)
 }
+
 func (i driverInformer) Lister() storagelisters.CSIDriverLister {
 	return storagelisters.NewCSIDriverLister(i)
 }
+
 func (i capacityInformer) Lister() storagelisters.CSIStorageCapacityLister {
 	return storagelisters.NewCSIStorageCapacityLister(i)
 }
