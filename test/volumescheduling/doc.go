@@ -47,8 +47,8 @@
 //     the pod's volumes are of that node.
 //   - TestStorageCapacityScoringMultiDriver -> capacity scoring of drivers: each
 //     pod goes where its own claim's driver reports the most room.
-//   - none -> equal volumes: 60 pods for 60 equal volumes, seen in the field: all
-//     are bound, where a scheduler that also holds volumes leaves pods stuck.
+//   - none -> equal volumes, seen in the field: 60 pods for 60 equal volumes are
+//     all bound; one volume held for nobody would leave a pod without.
 //
 // # What is checked after every scenario
 //
