@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -69,7 +70,9 @@ func serve(ctx context.Context, file string, cfg *config.PrebindConfiguration, k
 		return &runtimeError{err}
 	}
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(build.Collector(), collectors.NewGoCollector(),
+	// Live bytes are the ones that tell what calls cost; the others have garbage in them.
+	live := collectors.GoRuntimeMetricsRule{Matcher: regexp.MustCompile(`^/gc/heap/live:bytes$`)}
+	registry.MustRegister(build.Collector(), collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(live)),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	engine, err := newBinder(cfg, client, logger, registry)
 	if err != nil {

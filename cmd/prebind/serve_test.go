@@ -102,7 +102,7 @@ server: {address: 127.0.0.1:0, opsAddress: 127.0.0.1:0}
 	if got := get("GET", opsAddress, "/readyz?verbose", ""); !strings.Contains(got, "[+]cache-pods ok\n") {
 		t.Errorf("/readyz: %s", got)
 	}
-	if got := get("GET", opsAddress, "/metrics", ""); !strings.Contains(got, "\nprebind_build_info{") || !strings.Contains(got, "\ngo_goroutines ") || !strings.Contains(got, "\nprebind_volume_reservations 0\n") {
+	if got := get("GET", opsAddress, "/metrics", ""); !strings.Contains(got, "\nprebind_build_info{") || !strings.Contains(got, "\ngo_gc_heap_live_bytes ") || !strings.Contains(got, "\nprebind_volume_reservations 0\n") {
 		t.Errorf("/metrics: %s", got)
 	}
 	if got := get("POST", address, "/v1/bind", `{"PodName":"p","PodNamespace":"n","PodUID":"u","Node":"a"}`); !strings.Contains(got, `{"Error":"PodNotFound: `) {
