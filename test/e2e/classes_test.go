@@ -156,7 +156,7 @@ func TestS53_BoundAndUnboundClaimOfAMissingClass(t *testing.T) {
 	node := f.node("a", nil)
 	class := f.class(newLocalClass("local"))
 	f.volume(newVolume("one", class, node))
-	spare := f.volume(newVolume("two", class, node))
+	spare := f.volume(newVolume("two", class, node, capacity("5Gi")))
 	f.claim(newClaim("bound", class))
 	f.mustBind(f.pod(newPod("first", nobody, "bound")), node)
 	f.claim(newClaim("unbound", class))

@@ -36,7 +36,7 @@ func TestWaitsThatTimeOut(t *testing.T) {
 		"S17 the provisioner fails and keeps the node": {func(f *fixture, _ string) *v1.Pod {
 			f.claim(newClaim("data", f.dynamic("d", params(provisioner.Failures, "1000", provisioner.FailureState, provisioner.Background, provisioner.FailureMessage, "pool is degraded"))))
 			return newPod("web", nobody, "data")
-		}, []string{"last event: Provisioning"}}, // or ProvisioningFailed, whichever is newer
+		}, []string{shared.disks.Name()}},
 		"one of two claims is bound": {func(f *fixture, node string) *v1.Pod {
 			local := f.class(newLocalClass("local"))
 			f.volume(newVolume("pv", local, node))
