@@ -1,6 +1,7 @@
 package faults_test
 
 import (
+	"slices"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -131,6 +132,15 @@ func (f *fixture) ended(m faultproxy.Match, n int) []faultproxy.Request {
 	requests, err := f.on.proxy.WaitRequests(f.inTime(), m, n)
 	f.must(err)
 	return requests
+}
+
+// stored waits until the API server has carried out a request that matches,
+// whether or not the client knows.
+func (f *fixture) stored(m faultproxy.Match) {
+	f.t.Helper()
+	f.eventually(m.Verb+" "+m.Resource+" "+m.Name+" is carried out", func() bool {
+		return slices.ContainsFunc(f.requests(m), func(r faultproxy.Request) bool { return r.Status/100 == 2 })
+	})
 }
 
 // waiting sends the scene's call and returns when it waits for a provisioner.
