@@ -72,16 +72,14 @@ func TestRestart(t *testing.T) {
 			on := ownStand(t)
 			same, moved := stage.scene(t, on), stage.scene(t, on)
 			elsewhere := moved.elsewhere()
-			for _, s := range []*scene{same, moved} {
-				answer := stage.reach(s)
-				defer func() {
-					if text := s.answer(answer); !strings.HasPrefix(text, "transport: ") {
-						t.Errorf("a killed process has answered %q", text)
-					}
-				}()
-			}
+			answers := []<-chan string{stage.reach(same), stage.reach(moved)}
 			on.restart(t)
 			on.proxy.Calm()
+			for _, answer := range answers {
+				if text := same.answer(answer); !strings.HasPrefix(text, "transport: ") {
+					t.Errorf("a killed process has answered %q", text)
+				}
+			}
 
 			t.Run("same node", func(t *testing.T) {
 				s := same.in(t)

@@ -99,7 +99,8 @@ func (f *fixture) bindingOf(pod *v1.Pod) faultproxy.Match {
 }
 
 // Names of the scene's writes, as faultproxy counts them.
-func (s *scene) claimRefWrite() string     { return "patch persistentvolumes " + s.small }
+func (s *scene) claimRefWrite() string { return "patch persistentvolumes " + s.small }
+
 func (s *scene) selectedNodeWrite() string { return "patch persistentvolumeclaims " + s.ns + "/data" }
 func (s *scene) bindingWrite() string      { return "create pods/binding " + s.ns + "/web" }
 
