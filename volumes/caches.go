@@ -127,6 +127,15 @@ func claimedVolumes(obj any) ([]string, error) {
 	return []string{pv.Spec.ClaimRef.Namespace + "/" + pv.Spec.ClaimRef.Name}, nil
 }
 
+// volume returns the cached volume, or nil.
+func (c *Caches) volume(name string) *v1.PersistentVolume {
+	pv, err := c.Volumes.Get(name)
+	if err != nil {
+		return nil
+	}
+	return pv
+}
+
 // volumesBy returns the cached volumes under a value of one of the indices.
 func (c *Caches) volumesBy(index, value string) ([]*v1.PersistentVolume, error) {
 	objs, err := c.informer["persistentvolumes"].GetIndexer().ByIndex(index, value)

@@ -43,7 +43,7 @@ func New(cfg Config) (*Prebinder, error) {
 		client:       cfg.Client,
 		caches:       cfg.Caches,
 		signals:      newSignals(),
-		reservations: newReservations(),
+		reservations: newReservations(cfg.Caches.volume),
 		handled:      map[string]cache.ResourceEventHandlerRegistration{},
 	}
 	for resource, handler := range p.handlers() {

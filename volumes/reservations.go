@@ -17,6 +17,9 @@ import (
 // written, until the cache shows that write (observe). It is never needed for
 // correctness afterwards and never outlives its volume.
 type reservations struct {
+	// cached returns the volume as the cache has it now, or nil.
+	cached func(name string) *v1.PersistentVolume
+
 	mu       sync.Mutex // short: no I/O, no calls out
 	byVolume map[string]*hold
 	byClaim  map[types.UID]*hold
@@ -35,8 +38,8 @@ type hold struct {
 	written string
 }
 
-func newReservations() *reservations {
-	return &reservations{byVolume: map[string]*hold{}, byClaim: map[types.UID]*hold{}}
+func newReservations(cached func(name string) *v1.PersistentVolume) *reservations {
+	return &reservations{cached: cached, byVolume: map[string]*hold{}, byClaim: map[types.UID]*hold{}}
 }
 
 // open returns those of the free volumes that may be planned for the claim:
@@ -56,13 +59,16 @@ func (r *reservations) open(claim types.UID, free []*v1.PersistentVolume) []*v1.
 }
 
 // reserve holds every binding's volume for its claim, or none of them: false
-// means that another call was faster and the plan must be made again. The
-// caller gets a share of each hold, in the order of the bindings.
+// means that another call was faster and the plan must be made again: it holds
+// a volume, or had held it, and the cache shows its write by now. The caller gets a share of each hold, in the order of the bindings.
 func (r *reservations) reserve(bindings []Binding) ([]*hold, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, b := range bindings {
 		if held := r.byVolume[b.Volume.Name]; held != nil && held.claim != b.Claim.UID {
+			return nil, false
+		}
+		if now := r.cached(b.Volume.Name); now != nil && now.Spec.ClaimRef != nil && now.Spec.ClaimRef.UID != b.Claim.UID {
 			return nil, false
 		}
 		if own := r.byClaim[b.Claim.UID]; own != nil && own.volume != b.Volume.Name {
@@ -110,10 +116,9 @@ func (r *reservations) current(share *hold) bool {
 	return r.byVolume[share.volume] == share
 }
 
-// wrote records that the claimRef is in the API. cached returns the volume as
-// the cache has it now: if it shows the write already, observe will not be
-// called for it again.
-func (r *reservations) wrote(pv *v1.PersistentVolume, claim types.UID, cached func(name string) *v1.PersistentVolume) {
+// wrote records that the claimRef is in the API. If the cache shows the write
+// already, observe will not be called for it again.
+func (r *reservations) wrote(pv *v1.PersistentVolume, claim types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	held := r.byVolume[pv.Name]
@@ -121,7 +126,7 @@ func (r *reservations) wrote(pv *v1.PersistentVolume, claim types.UID, cached fu
 		return
 	}
 	held.written = pv.ResourceVersion
-	if now := cached(pv.Name); now == nil || !older(now.ResourceVersion, held.written) {
+	if now := r.cached(pv.Name); now == nil || !older(now.ResourceVersion, held.written) {
 		r.drop(held)
 	}
 }

@@ -171,7 +171,7 @@ func (r *reservationsUnderTest) call(client, id int, random *rand.Rand) {
 		case 0:
 			r.do(client, reservationOp{"wrote", id, []want{w}}, func() any {
 				written := at(bindings[i].Volume.Name, "20")
-				r.wrote(written, bindings[i].Claim.UID, cachedAt("9"))
+				r.wrote(written, bindings[i].Claim.UID)
 				return nil
 			})
 		case 1:
@@ -230,7 +230,7 @@ func TestReservationsAreLinearizable(t *testing.T) {
 	const callers, calls = 6, 3
 	for seed := range modelSeeds(t, 500, 30_000) {
 		h := &history{}
-		r := &reservationsUnderTest{reservations: newReservations(), history: h}
+		r := &reservationsUnderTest{reservations: newReservations(cachedAt("9")), history: h}
 		var group sync.WaitGroup
 		for caller := range callers {
 			group.Go(func() {

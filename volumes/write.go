@@ -116,13 +116,7 @@ func (p *Prebinder) keep(i *item, now *v1.PersistentVolume) bool {
 // settle records that the API shows the item's volume as the claim's.
 func (p *Prebinder) settle(i *item, pv *v1.PersistentVolume) {
 	i.volume, i.hold = pv, nil // from here on the cache ends the reservation
-	p.reservations.wrote(pv, i.claim.UID, func(name string) *v1.PersistentVolume {
-		cached, err := p.caches.Volumes.Get(name)
-		if err != nil {
-			return nil
-		}
-		return cached
-	})
+	p.reservations.wrote(pv, i.claim.UID)
 }
 
 // pickAnother replaces the item's volume, which turned out to be taken, by
