@@ -25,7 +25,8 @@ type Options struct {
 	// Interval is the pause between two looks at a replica's readiness. One look
 	// that fails takes the replica out. Zero: 50 ms.
 	Interval time.Duration
-	// Timeout is how long one look may take. Zero: 1 s.
+	// Timeout is how long one look may take. Zero: 5 s, for machines that are
+	// busy; a replica that is frozen gets requests until then.
 	Timeout time.Duration
 	// Answered is told of each request when its answer is known, before the
 	// caller gets it. It is called in parallel. Nil: nobody.
@@ -68,7 +69,7 @@ func Start(ctx context.Context, opts Options, backends ...Backend) (*Balancer, e
 		opts.Interval = 50 * time.Millisecond
 	}
 	if opts.Timeout == 0 {
-		opts.Timeout = time.Second
+		opts.Timeout = 5 * time.Second
 	}
 	if opts.Answered == nil {
 		opts.Answered = func(Exchange) {}
