@@ -25,7 +25,7 @@ type holdProxy struct {
 
 func newHoldProxy(t *testing.T, prefix string) *holdProxy {
 	t.Helper()
-	config := rest.AnonymousClientConfig(plane.AdminConfig()) // prebind brings its own token
+	config := plane.AdminConfig() // client-go sends no token of its own over plain HTTP
 	transport, err := rest.TransportFor(config)
 	if err != nil {
 		t.Fatal(err)
