@@ -1,7 +1,7 @@
 package e2e_test
 
 import (
-	"strings"
+	"context"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -52,13 +52,16 @@ func capacityDriver(t *testing.T) (driver string, own *controlplane.Prebind) {
 		ObjectMeta: metav1.ObjectMeta{Name: disks.Name()}, Spec: storagev1.CSIDriverSpec{StorageCapacity: new(true)},
 	}, metav1.CreateOptions{})
 	f.must(err)
-	t.Cleanup(func() { _ = drivers.Delete(t.Context(), disks.Name(), metav1.DeleteOptions{}) })
+	f.cleanup(func(ctx context.Context) error { return drivers.Delete(ctx, disks.Name(), metav1.DeleteOptions{}) })
 	return disks.Name(), shared.startPrebind(t, controlplane.PrebindOptions{Name: f.name("capacity")})
 }
 
+// bindBy asks another prebind than the shared one.
 func (f *fixture) bindBy(p *controlplane.Prebind, pod *v1.Pod, node string) string {
 	f.t.Helper()
-	text, err := postBind(f.ctx, p.URL(), bindArgs(pod, node))
+	ctx, cancel := context.WithTimeout(f.ctx, patience)
+	defer cancel()
+	text, err := postBind(ctx, p.URL(), bindArgs(pod, node))
 	f.must(err)
 	return text
 }
@@ -146,8 +149,8 @@ func TestStorageCapacity(t *testing.T) {
 		pod := f.pod(newPod("web", nobody, "data"))
 		f.bindsBy(own, pod, node)
 		f.boundTo("data", "pv")
-		if attempts := f.selectedNode("data"); strings.TrimSpace(attempts) != "" {
-			t.Errorf("selected-node %s was written for a static claim", attempts)
+		if node := f.selectedNode("data"); node != "" {
+			t.Errorf("selected-node %s was written for a static claim", node)
 		}
 	})
 }

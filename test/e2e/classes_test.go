@@ -16,7 +16,7 @@ func emptyClass(c *v1.PersistentVolumeClaim) { c.Spec.StorageClassName = new("")
 // S33: what a claim's class is when it is not simply in the field.
 func TestS33_EffectiveClass(t *testing.T) {
 	t.Parallel()
-	annotatedAs := func(f *fixture, class string) pvcOption {
+	annotatedAs := func(class string) pvcOption {
 		return func(c *v1.PersistentVolumeClaim) {
 			c.Annotations = map[string]string{v1.BetaStorageClassAnnotation: class}
 		}
@@ -40,7 +40,7 @@ func TestS33_EffectiveClass(t *testing.T) {
 			class := f.class(newLocalClass("local"))
 			f.volume(newVolume("of-class", class, node))
 			none := f.volume(newVolume("of-none", "", node))
-			claim := newClaim("data", class, annotatedAs(f, f.name(tc.annotation)))
+			claim := newClaim("data", class, annotatedAs(f.name(tc.annotation)))
 			if tc.claim != nil {
 				tc.claim(claim)
 			}

@@ -159,7 +159,9 @@ func (f *fixture) bind(pod *v1.Pod, node string) string {
 
 func (f *fixture) bindAs(args extenderv1.ExtenderBindingArgs) string {
 	f.t.Helper()
-	text, err := postBind(f.ctx, shared.prebind.URL(), args)
+	ctx, cancel := context.WithTimeout(f.ctx, patience) // or a failure would hang
+	defer cancel()
+	text, err := postBind(ctx, shared.prebind.URL(), args)
 	f.must(err)
 	return text
 }

@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -26,7 +27,9 @@ func TestNamesAtTheirLimits(t *testing.T) {
 	node := newNode(f.longest("node"), map[string]string{v1.LabelHostname: host})
 	_, err := f.client.CoreV1().Nodes().Create(f.ctx, node, metav1.CreateOptions{})
 	f.must(err)
-	t.Cleanup(func() { _ = f.client.CoreV1().Nodes().Delete(t.Context(), node.Name, metav1.DeleteOptions{}) })
+	f.cleanup(func(ctx context.Context) error {
+		return f.client.CoreV1().Nodes().Delete(ctx, node.Name, metav1.DeleteOptions{})
+	})
 	strip := func(name string) string { return strings.TrimPrefix(name, f.ns+"-") } // the fixture adds it
 	local := f.class(newLocalClass(strip(f.longest("local"))))
 	dynamic := f.dynamic(strip(f.longest("dynamic")))

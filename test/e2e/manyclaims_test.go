@@ -45,8 +45,10 @@ func TestOneImpossibleClaimAmongMany(t *testing.T) {
 		words []string
 	}{
 		"S19 it does not exist": {func(*fixture, string) {}, "ClaimNotFound", []string{"not found"}},
-		"no volume is large enough": {func(f *fixture, local string) { f.claim(newClaim("bad", local, size("1Ti"))) }, "NoVolume",
-			[]string{"node(s) didn't find available persistent volumes to bind"}},
+		"no volume is large enough": {
+			func(f *fixture, local string) { f.claim(newClaim("bad", local, size("1Ti"))) }, "NoVolume",
+			[]string{"node(s) didn't find available persistent volumes to bind"},
+		},
 		"S53 its class does not exist": {func(f *fixture, _ string) { f.claim(newClaim("bad", f.name("nowhere"))) }, "ClaimUnbound", []string{"not found"}},
 		"S26 its class binds at once and has not": {func(f *fixture, _ string) {
 			f.claim(newClaim("bad", f.class(newClass("now", "nobody.example/none", immediate))))
@@ -181,9 +183,10 @@ func TestMixesInOnePod(t *testing.T) {
 			pod := newPod("web", nobody)
 			for i := range 300 {
 				source := v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}
-				if i%3 == 1 {
+				switch i % 3 {
+				case 1:
 					source = v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{LocalObjectReference: v1.LocalObjectReference{Name: "c"}}}
-				} else if i%3 == 2 {
+				case 2:
 					source = v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/tmp"}}
 				}
 				pod.Spec.Volumes = append(pod.Spec.Volumes, v1.Volume{Name: fmt.Sprintf("v%d", i), VolumeSource: source})

@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -78,7 +77,7 @@ func TestS31_EveryPairOfAccessModes(t *testing.T) {
 					continue
 				}
 				if text != "" {
-					t.Fatal(fmt.Sprintf("a claim for %s: %s", name, text))
+					t.Fatalf("a claim for %s: %s", name, text)
 				}
 				f.checkBound(pods[name], node)
 			}

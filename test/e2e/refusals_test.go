@@ -36,21 +36,21 @@ func TestS40_ReadsAreForbidden(t *testing.T) {
 	f.claim(newClaim("data", local))
 	bindsInTheEnd("static", "data")
 
-	t.Run("a bound claim is read once more", func(t *testing.T) {
+	t.Run("a bound claim is read once more", func(*testing.T) {
 		f.refusedBy(weak, newPod("again", nobody, "data"), node, "get persistentvolumeclaims", f.ns+"/data")
 	})
-	t.Run("a claim that the cache lacks", func(t *testing.T) {
+	t.Run("a claim that the cache lacks", func(*testing.T) {
 		f.refusedBy(weak, newPod("lost", nobody, "missing"), node, "get ")
 	})
-	t.Run("a node that the cache lacks", func(t *testing.T) {
+	t.Run("a node that the cache lacks", func(*testing.T) {
 		f.refusedBy(weak, newPod("nowhere", nobody), f.name("nowhere"), "get nodes", f.name("nowhere"))
 	})
-	t.Run("a pod that the cache lacks", func(t *testing.T) {
+	t.Run("a pod that the cache lacks", func(*testing.T) {
 		pod := newPod("ghost", nobody)
 		pod.Namespace, pod.UID = f.ns, "7"
 		f.checkRefused(f.bindBy(weak, pod, node), "Forbidden", "get pods", f.ns+"/ghost")
 	})
-	t.Run("no event can be read about a failure", func(t *testing.T) {
+	t.Run("no event can be read about a failure", func(*testing.T) {
 		f.claim(newClaim("dynamic", f.dynamic("bad", failing(1000, "the secret reason"))))
 		pod := f.pod(newPod("dynamic", nobody, "dynamic"))
 		f.eventually("the failure is answered", func() bool {

@@ -61,6 +61,7 @@ func TestWaitsThatTimeOut(t *testing.T) {
 			if claim := f.getClaim("data"); claim.Annotations[volume.AnnBindCompleted] != "" {
 				t.Errorf("claim data is bound to %s", claim.Spec.VolumeName)
 			}
+			f.removeClaim("data") // or its provisioner tries for ever
 		})
 	}
 }

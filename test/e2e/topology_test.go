@@ -96,7 +96,7 @@ func TestVolumesWithoutNodeAffinity(t *testing.T) {
 			a, b := f.node("a", map[string]string{zone: "a"}), f.node("b", nil)
 			class := f.class(newLocalClass("net"))
 			f.volume(newVolume("net", class, "", func(pv *v1.PersistentVolume) { pv.Spec.NodeAffinity = nil; option(pv) }))
-			f.claim(newClaim("data", class, func(c *v1.PersistentVolumeClaim) {}))
+			f.claim(newClaim("data", class))
 			f.binds(f.pod(newPod("one", nobody, "data")), a)
 			f.binds(f.pod(newPod("two", nobody, "data")), b)
 		})
