@@ -204,7 +204,7 @@ func (p *planner) addImpossible(n int) {
 func (p *planner) addVolumes(without []string) {
 	for _, zone := range p.zones {
 		for i := range p.wanted[zoneDisks+zone] + spare {
-			name := fmt.Sprintf("zone-%s-%03d", zone, i)
+			name := fmt.Sprintf("zone-%s-disk-%03d", zone, i)
 			p.volumes = append(p.volumes, build.Volume(name).Class(zoneDisks).InZone(zone).Obj())
 		}
 	}
@@ -215,11 +215,11 @@ func (p *planner) addVolumes(without []string) {
 		}
 	}
 	for i := range p.wanted[localDisks] + spare {
-		volume := build.Volume(fmt.Sprintf("local-%03d", i)).Class(localDisks).OnNode(nodes[i%len(nodes)])
+		volume := build.Volume(fmt.Sprintf("local-disk-%03d", i)).Class(localDisks).OnNode(nodes[i%len(nodes)])
 		p.volumes = append(p.volumes, volume.Obj())
 	}
 	for i := range p.wanted[anyDisks] + spare {
-		volume := build.Volume(fmt.Sprintf("any-%03d", i)).Class(anyDisks).InZone(p.zones...)
+		volume := build.Volume(fmt.Sprintf("any-disk-%03d", i)).Class(anyDisks).InZone(p.zones...)
 		volume.Modes(corev1.ReadWriteOnce, corev1.ReadWriteMany)
 		p.volumes = append(p.volumes, volume.Obj())
 	}
