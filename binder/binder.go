@@ -155,17 +155,17 @@ func (b *Binder) panicked(ctx context.Context, p any) error {
 	return fault.New(fault.Internal, "panic: %v", p)
 }
 
-// withCause puts the reason why the context ended in place of the bare
-// "context canceled" that API calls return.
+// withCause puts the reason why the context ended in place of what it made of
+// an API call: a bare "context canceled", or an APIError with the reason inside.
 func withCause(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() == nil {
 		return err
 	}
 	cause := context.Cause(ctx)
-	if errors.Is(err, cause) || fault.CodeOf(err) == fault.CodeOf(cause) {
+	if fault.CodeOf(err) == fault.CodeOf(cause) {
 		return err
 	}
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if errors.Is(err, cause) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return fault.New(fault.CodeOf(cause), "%s (%w)", fault.Detail(cause), err)
 	}
 	return err

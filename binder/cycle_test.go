@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -141,6 +143,22 @@ func TestCycleEndsWithTheBindTimeout(t *testing.T) {
 			t.Errorf("error %q after %s", text(call.err), call.took)
 		}
 		e.did("permit a", "reserve a", "preBind a", "unreserve a")
+	})
+}
+
+// net/http gives the cause of a context's end as the error of its request.
+func TestCycleTellsATimeoutFromAnErrorOfTheAPIServer(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := start(t, everywhere("a"))
+		e.spies["a"].do["preBind"] = func(ctx context.Context, _ *binder.Call) error {
+			<-ctx.Done()
+			return fault.FromAPI(&url.Error{Op: "Get", URL: "/pods/db-0", Err: context.Cause(ctx)}, "get", "pods", "shop/db-0")
+		}
+		call := e.call(request("db-0"))
+		<-call.done
+		if want := "BindTimeout: volumes.bindTimeout (10m0s) is over (APIError: get pods shop/db-0: "; !strings.HasPrefix(text(call.err), want) {
+			t.Errorf("error %q, want %q...", text(call.err), want)
+		}
 	})
 }
 

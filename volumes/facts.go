@@ -162,7 +162,9 @@ func (p *Prebinder) gatherClaim(ctx context.Context, read *reader, pod *v1.Pod, 
 	return p.gatherCapacity(facts)
 }
 
-// candidates lists what FindMatchingVolume is to judge for the claim.
+// candidates lists what FindMatchingVolume is to judge for the claim. It does
+// not ask for the access modes of a pre-bound volume; the PV controller does,
+// and would never bind one that lacks any.
 func (p *Prebinder) candidates(claim *v1.PersistentVolumeClaim, className string) ([]*v1.PersistentVolume, error) {
 	prebound, err := p.caches.volumesBy(indexClaim, claim.Namespace+"/"+claim.Name)
 	if err != nil {
@@ -170,7 +172,7 @@ func (p *Prebinder) candidates(claim *v1.PersistentVolumeClaim, className string
 	}
 	var found []*v1.PersistentVolume
 	for _, pv := range prebound {
-		if volume.IsVolumeBoundToClaim(pv, claim) && volume.GetPersistentVolumeClass(pv) == className {
+		if volume.IsVolumeBoundToClaim(pv, claim) && volume.GetPersistentVolumeClass(pv) == className && volume.CheckAccessModes(claim, pv) {
 			found = append(found, pv)
 		}
 	}

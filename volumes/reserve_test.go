@@ -303,3 +303,13 @@ func TestReserveFindsVolumesByTheirEffectiveClass(t *testing.T) {
 		e.wrote("patch persistentvolumes/pv-2")
 	})
 }
+
+// The PV controller would never finish the binding to pv-1.
+func TestReservePassesOverAPreBoundVolumeWithTooFewAccessModes(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := start(t, db0(), testkit.Claim("data-0"), onNode7("pv-1").PreBound("data-0").Modes(v1.ReadOnlyMany), onNode7("pv-2"))
+		e.RunPVController()
+		e.call(db0()).endsAfter(0, "")
+		e.claimedBy("pv-2", "data-0")
+	})
+}

@@ -228,6 +228,9 @@ func (w *boundWait) judge(ctx context.Context, i *item, node *v1.Node, csiNode *
 		if i.volume == nil || !owns(i.claim, i.volume) {
 			return "", claimRefReset(i)
 		}
+		if i.volume.DeletionTimestamp != nil { // the PV controller passes over it
+			return "", fault.New(fault.ClaimRefReset, "%s: volume %s is being deleted before the claim was bound to it", describe(i.claim), i.volume.Name)
+		}
 		return fmt.Sprintf("the PV controller to finish the binding to volume %s", i.volume.Name), nil
 	}
 	selected, asked := i.claim.Annotations[volume.AnnSelectedNode]

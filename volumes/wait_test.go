@@ -51,6 +51,12 @@ func TestWaitEndsAtOnceWhenItIsOfNoUse(t *testing.T) {
 			func(e *env) { e.Remove("persistentvolumes", "pv-1") },
 			"ClaimRefReset: claim shop/data-0 (class local): volume pv-1 was deleted before the claim was bound to it",
 		},
+		"the volume is being deleted": {
+			func(e *env) {
+				e.ChangeVolume("pv-1", func(v *v1.PersistentVolume) { testkit.VolumeBuilder{PersistentVolume: v}.Terminating() })
+			},
+			"ClaimRefReset: claim shop/data-0 (class local): volume pv-1 is being deleted before the claim was bound to it",
+		},
 		"selected-node is removed (S17)": {
 			func(e *env) { warn(e, "rpc error: quota exceeded", 5); e.ChangeClaim("log-0", unselect) },
 			"ProvisioningFailed: claim shop/log-0 (class fast): node-7: ProvisioningFailed: rpc error: quota exceeded",

@@ -40,6 +40,11 @@ func (c *comparison) run(ctx context.Context) error {
 	c.tally.verdict(whole)
 	var times map[string]int
 	c.pod, times = once(c.state.pod)
+	restore, err := c.hideFewModes(ctx)
+	defer restore()
+	if err != nil {
+		return err
+	}
 	if err := c.whole(ctx, whole, times); err != nil {
 		return err
 	}
@@ -57,6 +62,40 @@ func (c *comparison) run(ctx context.Context) error {
 		}
 	}
 	return c.same(ctx, whole, good, bad)
+}
+
+// hideFewModes takes from kube-scheduler, until restore is called, the volumes
+// that are pre-bound to a claim of the pod and lack one of its access modes:
+// without them it must say what prebind says.
+func (c *comparison) hideFewModes(ctx context.Context) (restore func(), err error) {
+	var hidden []*v1.PersistentVolume
+	restore = func() {
+		for _, pv := range hidden {
+			_ = c.upstream.volumes.store.Add(pv) // a map
+		}
+	}
+	for _, m := range mentions(c.pod) {
+		claim := c.state.claim(m.name)
+		if !usable(c.pod, m, claim) || !c.state.delayed(claim) {
+			continue
+		}
+		before := c.alone(ctx, m.name)
+		for _, pv := range c.state.volumes {
+			if volume.IsVolumeBoundToClaim(pv, claim) && !volume.CheckAccessModes(claim, pv) {
+				hidden = append(hidden, pv)
+				if err := c.upstream.volumes.store.Delete(pv); err != nil {
+					return restore, err
+				}
+			}
+		}
+		if after := c.alone(ctx, m.name); after != before {
+			c.tally.count(differs(fewModes))
+			if before.what != static {
+				return restore, fmt.Errorf("difference %q: kube-scheduler says of claim %s alone: %s; want %q", fewModes, m.name, before, static)
+			}
+		}
+	}
+	return restore, nil
 }
 
 // whole counts the differences that only show in the whole pod.

@@ -100,6 +100,7 @@ type podDifference struct{ name, why string }
 func podDifferences() []podDifference {
 	return []podDifference{
 		{claimTwice, "one volume per claim: kube-scheduler looks for a second volume, or refuses, when a pod names a claim in two of its volumes"},
+		{fewModes, "kube-scheduler chooses a volume that is pre-bound to the claim without a look at its access modes; the PV controller looks, and never binds it"},
 		{allReasons, "kube-scheduler stops at the first claim that stands in the way, we name them all (design, plan)"},
 	}
 }
@@ -119,6 +120,7 @@ func differenceNames() []string {
 const (
 	claimTwice = "claim named twice"
 	allReasons = "every reason told"
+	fewModes   = "pre-bound with too few access modes"
 )
 
 // usable tells whether a situation can be made of the claim: whatever else is
@@ -147,6 +149,9 @@ func (s *situation) preboundElsewhere() bool {
 	}
 	for _, pv := range s.state.volumes {
 		if !volume.IsVolumeBoundToClaim(pv, s.claim) || volume.GetPersistentVolumeClass(pv) != volume.GetPersistentVolumeClaimClass(s.claim) {
+			continue
+		}
+		if !volume.CheckAccessModes(s.claim, pv) {
 			continue
 		}
 		everywhere := pv.DeepCopy()

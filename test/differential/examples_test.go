@@ -72,6 +72,14 @@ func examples() map[string]example {
 				s.pod.Spec.Volumes = append(s.pod.Spec.Volumes, claimSource("again", claim.Name))
 			},
 		},
+		fewModes: {
+			class: "local", upstream: static, prebind: noVolume,
+			with: func(_ *state, claim *v1.PersistentVolumeClaim, pv *v1.PersistentVolume) {
+				preBind(pv, claim.Name, "")
+				claim.Spec.AccessModes = []v1.PersistentVolumeAccessMode{v1.ReadWriteMany}
+				pv.Spec.AccessModes = []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce}
+			},
+		},
 		allReasons: {
 			class: "local", upstream: unbound, prebind: noVolume,
 			with: func(s *state, claim *v1.PersistentVolumeClaim, _ *v1.PersistentVolume) {
