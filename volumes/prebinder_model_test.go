@@ -69,10 +69,12 @@ func (s placed) step(op placedOp) (bool, placed) {
 			}
 			*owner = w.claim
 		case "settle": // the call knows that the volume is the claim's
-			if *owner != w.claim || (promise.claim != 0 && promise.claim != w.claim) {
+			if *owner != w.claim {
 				return false, s
 			}
-			promise.claim, promise.kept = w.claim, true
+			if promise.claim == 0 || promise.claim == w.claim { // else the other claim is about to lose it
+				promise.claim, promise.kept = w.claim, true
+			}
 		}
 	}
 	return true, s

@@ -161,14 +161,14 @@ func (a *audit) claim(call *randomCall, before, after *v1.PersistentVolumeClaim)
 // may have seen what its watch shows, which can be older than the call.
 func (a *audit) succeeded(w *world, call *randomCall) {
 	now := w.Version()
-	nodes := w.States("nodes", call.node, call.replica.shown("nodes", call.began), now)
+	nodes := w.States("nodes", call.node, call.replica.shown("nodes", call.quiet), now)
 	for _, name := range call.claims {
 		if !slices.ContainsFunc(w.States("persistentvolumeclaims", name, call.began, now), func(obj runtime.Object) bool {
 			claim, ok := obj.(*v1.PersistentVolumeClaim)
 			if !ok || claim.Spec.VolumeName == "" || claim.Annotations[volume.AnnBindCompleted] == "" {
 				return false
 			}
-			return slices.ContainsFunc(w.States("persistentvolumes", claim.Spec.VolumeName, call.replica.shown("persistentvolumes", call.began), now), func(obj runtime.Object) bool {
+			return slices.ContainsFunc(w.States("persistentvolumes", claim.Spec.VolumeName, call.replica.shown("persistentvolumes", call.quiet), now), func(obj runtime.Object) bool {
 				pv, ok := obj.(*v1.PersistentVolume)
 				return ok && pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == claim.UID && slices.ContainsFunc(nodes, func(obj runtime.Object) bool {
 					node, ok := obj.(*v1.Node)

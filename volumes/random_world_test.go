@@ -30,6 +30,7 @@ type world struct {
 	replicas [2]*replica
 	plan     *schedule
 	calls    []*randomCall
+	quiet    int64       // version of the API when last everybody had come to rest
 	made     int         // counts what needs a name or UID of its own
 	healed   atomic.Bool // from here on nothing goes wrong
 }
@@ -63,6 +64,7 @@ type randomCall struct {
 	claims  []string
 	node    string
 	began   int64 // version of the API
+	quiet   int64 // the world's at that time: what came later the caches may lack
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	done    chan struct{}
@@ -99,6 +101,7 @@ func newWorld(t *testing.T, plan *schedule) *world {
 		w.replicas[id] = w.startReplica(id)
 	}
 	synctest.Wait()
+	w.quiet = w.Version()
 	return w
 }
 
@@ -193,7 +196,7 @@ func (w *world) call(pod *v1.Pod, node string, r *replica) *randomCall {
 			return nil
 		}
 	}
-	c := &randomCall{id: len(w.calls), replica: r, pod: pod, claims: claimsOf(pod), node: node, began: w.Version(), done: make(chan struct{})}
+	c := &randomCall{id: len(w.calls), replica: r, pod: pod, claims: claimsOf(pod), node: node, began: w.Version(), quiet: w.quiet, done: make(chan struct{})}
 	limited, stop := context.WithTimeoutCause(r.ctx, patience, fault.New(fault.BindTimeout, "patience is over"))
 	c.ctx, c.cancel = context.WithCancelCause(testkit.As(limited, c))
 	w.calls = append(w.calls, c)
@@ -243,9 +246,11 @@ func (w *world) run() []string {
 		w.do(step)
 		if step.Settle {
 			synctest.Wait()
+			w.quiet = w.Version()
 		}
 	}
 	w.heal()
+	w.quiet = w.Version()
 	w.finish()
 	for _, r := range w.replicas {
 		synctest.Wait()
