@@ -21,6 +21,7 @@ type holdProxy struct {
 	mu   sync.Mutex
 	held int
 	open chan struct{}
+	once sync.Once // closes open
 }
 
 func newHoldProxy(t *testing.T, prefix string) *holdProxy {
@@ -55,6 +56,7 @@ func newHoldProxy(t *testing.T, prefix string) *holdProxy {
 	}))
 	p.url = server.URL
 	t.Cleanup(func() {
+		p.release()
 		server.CloseClientConnections() // watches never end by themselves
 		server.Close()
 	})
@@ -62,7 +64,7 @@ func newHoldProxy(t *testing.T, prefix string) *holdProxy {
 }
 
 // release lets all through, those that are held and those to come.
-func (p *holdProxy) release() { close(p.open) }
+func (p *holdProxy) release() { p.once.Do(func() { close(p.open) }) }
 
 func (p *holdProxy) count() int {
 	p.mu.Lock()

@@ -223,7 +223,7 @@ func (f *fixture) checkClaims(pods []corev1.Pod) {
 		switch {
 		case claim.Annotations["pv.kubernetes.io/bind-completed"] == "" || len(have) != 1 || have[0].Name != claim.Spec.VolumeName:
 			f.t.Errorf("claim %s names volume %q, completed %q, and %d volumes name it", claim.Name, claim.Spec.VolumeName, claim.Annotations["pv.kubernetes.io/bind-completed"], len(have))
-		case !strings.Contains(fmt.Sprint(have[0].Spec.NodeAffinity), nodes[claim.Name]):
+		case !strings.Contains(have[0].Spec.NodeAffinity.String(), nodes[claim.Name]):
 			f.t.Errorf("pod %s is on node %s, its volume %s is not: %v", claim.Name, nodes[claim.Name], have[0].Name, have[0].Spec.NodeAffinity)
 		}
 	}
