@@ -131,6 +131,8 @@ func (p *planner) addPods(n, room int) {
 	case draw < 90:
 		class := []string{flakyLocal, flakyNet}[p.dice.IntN(2)]
 		p.pod(fmt.Sprintf("scratch-%03d", n), born, p.some(0, 2, anyDisks)...).Ephemeral("scratch", class, size)
+	case draw < 94 && room >= 2:
+		p.twins(fmt.Sprintf("twins-%03d", n), born)
 	default:
 		p.sharingPods(fmt.Sprintf("share-%03d", n), born, min(room, 3))
 	}
@@ -159,6 +161,18 @@ func (p *planner) sharingPods(name string, born time.Duration, n int) {
 	p.claim(name, class, born).Modes(corev1.ReadWriteMany)
 	for i := range n {
 		p.pod(fmt.Sprintf("%s-%d", name, i), born, anyDisks).Claim(name)
+	}
+}
+
+// twins are two pods that use the same two claims: whatever happens, both must
+// be provisioned on one node.
+func (p *planner) twins(name string, born time.Duration) {
+	claims := []string{name + "-left", name + "-right"}
+	for _, claim := range claims {
+		p.claim(claim, flakyLocal, born).Modes(corev1.ReadWriteMany)
+	}
+	for i := range 2 {
+		p.pod(fmt.Sprintf("%s-%d", name, i), born).Claim(claims...)
 	}
 }
 
