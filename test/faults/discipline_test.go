@@ -180,9 +180,7 @@ func TestWritesHaveOurFieldsAlone(t *testing.T) {
 	})
 }
 
-// hasBody checks the fields of the one JSON patch that matches. A field of the
-// object's that others may have changed meanwhile is compared as any other: the
-// scene has no others.
+// hasBody checks all fields of the last JSON patch that matches.
 func (f *fixture) hasBody(m faultproxy.Match, want map[string]string) {
 	f.t.Helper()
 	sent := f.requests(m)

@@ -66,7 +66,7 @@ func assignedScene(t *testing.T, on *stand) *scene {
 	return s
 }
 
-// what is right once the read works.
+// readWorks checks that the scene has its right answer once the read works.
 func (s *scene) readWorks(name string) {
 	s.t.Helper()
 	text := s.bind(s.web, s.node)
