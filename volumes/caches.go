@@ -3,6 +3,7 @@ package volumes
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -17,11 +18,12 @@ import (
 	"k8s.io/component-helpers/storage/volume"
 )
 
-// Names of the indices on volumes.
+// Names of the indices.
 const (
 	// indexFree: class -> volumes that a claim of the class may take.
 	indexFree = "free"
-	// indexClaim: namespace/name of a claim -> volumes whose claimRef names it.
+	// indexClaim: namespace/name of a claim -> volumes whose claimRef names it,
+	// and unassigned pods that use it.
 	indexClaim = "claim"
 )
 
@@ -72,6 +74,9 @@ func NewCaches(client kubernetes.Interface) (*Caches, error) {
 	}
 	if err := pods.SetTransform(trimPod); err != nil {
 		return nil, fmt.Errorf("setting the transform of pods: %w", err)
+	}
+	if err := pods.AddIndexers(cache.Indexers{indexClaim: usedClaims}); err != nil {
+		return nil, fmt.Errorf("indexing pods: %w", err)
 	}
 	if err := c.informer["nodes"].SetTransform(trimNode); err != nil {
 		return nil, fmt.Errorf("setting the transform of nodes: %w", err)
@@ -127,6 +132,15 @@ func claimedVolumes(obj any) ([]string, error) {
 	return []string{pv.Spec.ClaimRef.Namespace + "/" + pv.Spec.ClaimRef.Name}, nil
 }
 
+// claim returns the cached claim, or nil.
+func (c *Caches) claim(namespace, name string) *v1.PersistentVolumeClaim {
+	claim, err := c.Claims.PersistentVolumeClaims(namespace).Get(name)
+	if err != nil {
+		return nil
+	}
+	return claim
+}
+
 // volume returns the cached volume, or nil.
 func (c *Caches) volume(name string) *v1.PersistentVolume {
 	pv, err := c.Volumes.Get(name)
@@ -134,6 +148,23 @@ func (c *Caches) volume(name string) *v1.PersistentVolume {
 		return nil
 	}
 	return pv
+}
+
+func usedClaims(obj any) ([]string, error) {
+	pod, ok := obj.(*v1.Pod)
+	if !ok {
+		return nil, nil
+	}
+	return ClaimNames(pod), nil
+}
+
+// othersUse tells whether an unassigned pod other than this one uses the claim.
+func (c *Caches) othersUse(pod *v1.Pod, claim *v1.PersistentVolumeClaim) (bool, error) {
+	keys, err := c.informer["pods"].GetIndexer().IndexKeys(indexClaim, claim.Namespace+"/"+claim.Name)
+	if err != nil {
+		return false, fmt.Errorf("listing cached pods by claim: %w", err)
+	}
+	return slices.ContainsFunc(keys, func(key string) bool { return key != pod.Namespace+"/"+pod.Name }), nil
 }
 
 // volumesBy returns the cached volumes under a value of one of the indices.

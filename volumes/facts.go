@@ -37,6 +37,9 @@ type ClaimFacts struct {
 	// Candidates are the volumes of the claim's class that are free and not
 	// reserved, and those already pre-bound to it; unbound claims only.
 	Candidates []*v1.PersistentVolume
+	// PromisedVolume and PromisedNode are what another call holds for the claim,
+	// which pods may share: a volume, or to be provisioned for a node.
+	PromisedVolume, PromisedNode string
 	// Driver is the class's CSI driver, Capacities what it reports; only
 	// where the driver asks for capacity checks.
 	Driver     *storagev1.CSIDriver
@@ -156,6 +159,8 @@ func (p *Prebinder) gatherClaim(ctx context.Context, read *reader, pod *v1.Pod, 
 	if facts.Class, err = read.class(ctx, className); err != nil || facts.Class == nil {
 		return err
 	}
+	// Asked first: a hold that goes between the two has been seen by the cache.
+	facts.PromisedVolume, facts.PromisedNode = p.reservations.promised(claim.UID)
 	if facts.Candidates, err = p.candidates(claim, className); err != nil {
 		return err
 	}

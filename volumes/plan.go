@@ -135,6 +135,10 @@ func (p *Plan) place(node *v1.Node, c *ClaimFacts, chosen map[string]*v1.Persist
 	if asked && selected != node.Name {
 		return selectedNodeConflict(c.Claim, selected, node.Name)
 	}
+	if c.PromisedNode != "" && c.PromisedNode != node.Name {
+		return fault.New(fault.SelectedNodeConflict, "%s: another pod that uses it is about to have it provisioned for node %s, not %s", describe(c.Claim), c.PromisedNode, node.Name)
+	}
+	asked = asked || c.PromisedNode != ""
 	if pv := preboundElsewhere(c, node); pv != nil {
 		return fault.New(fault.NodeConflict, "%s: it is pre-bound to volume %s: %s: node %s", describe(c.Claim), pv.Name, reasonNodeConflict, node.Name)
 	}
@@ -148,6 +152,9 @@ func (p *Plan) place(node *v1.Node, c *ClaimFacts, chosen map[string]*v1.Persist
 			p.Static = append(p.Static, Binding{Claim: c.Claim, Volume: pv, Provisioner: c.Class.Provisioner})
 			return nil
 		}
+	}
+	if c.PromisedVolume != "" {
+		return fault.New(fault.NodeConflict, "%s: volume %s is about to be bound to it for another pod: %s: node %s", describe(c.Claim), c.PromisedVolume, reasonNodeConflict, node.Name)
 	}
 	if problem := provisionable(c, node, asked); problem != nil {
 		return problem

@@ -43,7 +43,7 @@ func New(cfg Config) (*Prebinder, error) {
 		client:       cfg.Client,
 		caches:       cfg.Caches,
 		signals:      newSignals(),
-		reservations: newReservations(cfg.Caches.volume),
+		reservations: newReservations(cfg.Caches),
 		handled:      map[string]cache.ResourceEventHandlerRegistration{},
 	}
 	for resource, handler := range p.handlers() {
@@ -56,8 +56,8 @@ func New(cfg Config) (*Prebinder, error) {
 	return p, nil
 }
 
-// Reserved returns how many volumes are promised to claims at this moment and
-// not yet seen claimed in the cache. At rest it is 0.
+// Reserved returns how many claims have a volume or a node promised to them at
+// this moment that the cache does not show yet. At rest it is 0.
 func (p *Prebinder) Reserved() int { return p.reservations.count() }
 
 // Reservation is a plan whose volumes are held for the pod's claims. It
@@ -75,7 +75,7 @@ type item struct {
 	// than the cache: read live, or answered to our own write.
 	claim  *v1.PersistentVolumeClaim
 	volume *v1.PersistentVolume
-	hold   *hold // our share of the reservation of volume; nil: none
+	hold   *hold // our share of the reservation for claim; nil: none
 	owned  bool  // volume was seen claimed by the claim, and the claim names it
 }
 
@@ -135,10 +135,10 @@ func (p *Prebinder) planAndHold(ctx context.Context, pod *v1.Pod, node string, l
 		if err != nil {
 			return nil, err
 		}
-		// A refusal means that another call got a volume first; it is no
-		// longer among the candidates, so this ends.
+		// A refusal means that another call was faster; the next plan knows
+		// what it holds, so this ends.
 		reservation := newReservation(node, plan)
-		if p.hold(reservation.toHold()) {
+		if p.hold(node, reservation.toHold()) {
 			return reservation, nil
 		}
 	}
@@ -162,25 +162,33 @@ func newReservation(node string, plan *Plan) *Reservation {
 	return r
 }
 
-// toHold returns the items whose volumes have to be reserved in memory. A
+// toHold returns the items for which something has to be reserved in memory. A
 // volume that is pre-bound to the claim is nobody else's candidate.
 func (r *Reservation) toHold() []*item {
 	var items []*item
 	for _, i := range r.items {
-		if i.kind == itemStatic && !volume.IsVolumeBoundToClaim(i.volume, i.claim) {
-			items = append(items, i)
+		switch i.kind {
+		case itemStatic:
+			if !volume.IsVolumeBoundToClaim(i.volume, i.claim) {
+				items = append(items, i)
+			}
+		case itemDynamic:
+			if !i.underWay(r.node) {
+				items = append(items, i)
+			}
+		case itemNamed:
 		}
 	}
 	return items
 }
 
-// hold reserves the volumes of all the items, or none.
-func (p *Prebinder) hold(items []*item) bool {
+// hold reserves for all the items, or for none.
+func (p *Prebinder) hold(node string, items []*item) bool {
 	bindings := make([]Binding, 0, len(items))
 	for _, i := range items {
 		bindings = append(bindings, Binding{Claim: i.claim, Volume: i.volume})
 	}
-	holds, ok := p.reservations.reserve(bindings)
+	holds, ok := p.reservations.reserve(node, bindings)
 	for n := range holds {
 		items[n].hold = holds[n]
 	}
@@ -245,7 +253,8 @@ func guarded(run func() error) func() error {
 
 // Bind writes what the plan asks for, all claims in parallel, and waits until
 // every claim of the pod is fully bound to a volume that the node can reach.
-// The wait ends with ctx; the cause of ctx says why. Errors are faults.
+// Claims that other pods wait for too come first, see split. The wait ends with
+// ctx; the cause of ctx says why. Errors are faults.
 func (p *Prebinder) Bind(ctx context.Context, pod *v1.Pod, r *Reservation) error {
 	if len(r.items) == 0 {
 		return nil
@@ -255,6 +264,24 @@ func (p *Prebinder) Bind(ctx context.Context, pod *v1.Pod, r *Reservation) error
 	if err := p.confirm(ctx, r); err != nil {
 		return err
 	}
+	shared, rest, err := p.split(pod, r)
+	if err != nil {
+		return err
+	}
+	for _, one := range shared {
+		if err := p.bindFirst(ctx, pod, one); err != nil {
+			return err
+		}
+	}
+	if err := p.write(ctx, rest); err != nil {
+		return err
+	}
+	return wait.run(ctx)
+}
+
+func (p *Prebinder) bindFirst(ctx context.Context, pod *v1.Pod, r *Reservation) error {
+	wait := p.newWait(pod, r)
+	defer wait.watch.close()
 	if err := p.write(ctx, r); err != nil {
 		return err
 	}

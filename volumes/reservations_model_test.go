@@ -160,7 +160,7 @@ func (r *reservationsUnderTest) call(client, id int, random *rand.Rand) {
 	var holds []*hold
 	ok := r.do(client, reservationOp{"reserve", id, wants}, func() any {
 		var ok bool
-		holds, ok = r.reserve(bindings)
+		holds, ok = r.reserve("node-7", bindings)
 		return ok
 	})
 	if ok == false {

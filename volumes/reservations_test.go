@@ -25,7 +25,7 @@ func at(pv, version string) *v1.PersistentVolume {
 }
 
 // cachedAt is a cache that has the volume in this version; "" is not at all.
-func cachedAt(version string) func(string) *v1.PersistentVolume {
+func cachedAt(version string) cachedVolumes {
 	return func(name string) *v1.PersistentVolume {
 		if version == "" {
 			return nil
@@ -33,6 +33,13 @@ func cachedAt(version string) func(string) *v1.PersistentVolume {
 		return at(name, version)
 	}
 }
+
+// cachedVolumes is a cache that has volumes and no claims.
+type cachedVolumes func(name string) *v1.PersistentVolume
+
+func (c cachedVolumes) volume(name string) *v1.PersistentVolume { return c(name) }
+
+func (cachedVolumes) claim(string, string) *v1.PersistentVolumeClaim { return nil }
 
 // held returns the claim that each volume is promised to.
 func (r *reservations) held() map[string]types.UID {
@@ -158,9 +165,9 @@ func TestReservations(t *testing.T) {
 			func(t *testing.T, r *reservations) {
 				reserve(t, r, true, promise("a", "pv-1"))
 				r.wrote(at("pv-1", "20"), a)
-				r.cached = func(string) *v1.PersistentVolume {
+				r.cached = cachedVolumes(func(string) *v1.PersistentVolume {
 					return testkit.Volume("pv-1").ClaimedBy(testkit.Claim("a")).PersistentVolume
-				}
+				})
 				r.observe(at("pv-1", "20"), false)
 				reserve(t, r, false, promise("b", "pv-1"))
 			}, map[string]types.UID{},
@@ -197,7 +204,7 @@ func TestReservations(t *testing.T) {
 
 func reserve(t *testing.T, r *reservations, want bool, bindings ...Binding) []*hold {
 	t.Helper()
-	holds, got := r.reserve(bindings)
+	holds, got := r.reserve("node-7", bindings)
 	if got != want || (got && len(holds) != len(bindings)) {
 		t.Fatalf("reserve() = %v, %v, want %v; held: %v", holds, got, want, r.held())
 	}
@@ -232,7 +239,7 @@ func TestReservationsUnderLoad(t *testing.T) {
 			random := rand.New(rand.NewPCG(1, uint64(caller)))
 			for round := range rounds {
 				bindings := choose(r, random, fmt.Sprintf("c-%d-%d", caller, round), pool)
-				holds, ok := r.reserve(bindings)
+				holds, ok := r.reserve("node-7", bindings)
 				if !ok {
 					continue
 				}
@@ -307,7 +314,7 @@ func TestReservationsOfASharedClaim(t *testing.T) {
 				free := []*v1.PersistentVolume{at("pv-0", "1"), at("pv-1", "1"), at("pv-2", "1")}
 				open := r.open(testkit.UID("shared"), free)
 				chosen := promise("shared", open[pod%len(open)].Name)
-				if holds, ok := r.reserve([]Binding{chosen}); ok {
+				if holds, ok := r.reserve("node-7", []Binding{chosen}); ok {
 					volumes <- holds[0]
 					return
 				}

@@ -81,7 +81,7 @@ func (p *Prebinder) claimVolume(ctx context.Context, i *item, node *v1.Node) err
 		}
 		if now != nil {
 			good, err := volume.FindMatchingVolume(i.claim, []*v1.PersistentVolume{now}, node, nil, true, true)
-			if err == nil && good != nil && p.keep(i, now) {
+			if err == nil && good != nil && p.keep(i, now, node.Name) {
 				return false, nil
 			}
 		}
@@ -101,9 +101,9 @@ func (p *Prebinder) claimVolume(ctx context.Context, i *item, node *v1.Node) err
 
 // keep makes the volume as it is now the item's, if it is promised to nobody
 // else: it may have been deleted and made anew, or be pre-bound no longer.
-func (p *Prebinder) keep(i *item, now *v1.PersistentVolume) bool {
+func (p *Prebinder) keep(i *item, now *v1.PersistentVolume, node string) bool {
 	if !volume.IsVolumeBoundToClaim(now, i.claim) && (i.hold == nil || !p.reservations.current(i.hold)) {
-		holds, ok := p.reservations.reserve([]Binding{{Claim: i.claim, Volume: now}})
+		holds, ok := p.reservations.reserve(node, []Binding{{Claim: i.claim, Volume: now}})
 		if !ok {
 			return false
 		}
@@ -143,7 +143,7 @@ func (p *Prebinder) pickAnother(i *item, taken *v1.PersistentVolume, node *v1.No
 			return fault.New(fault.NoVolume, "%s: node %s: volume %s was chosen, but %s, and no other fits: %s",
 				describe(i.claim), node.Name, i.volume.Name, cause, reasonNoVolume)
 		}
-		if holds, ok := p.reservations.reserve([]Binding{{Claim: i.claim, Volume: next}}); ok {
+		if holds, ok := p.reservations.reserve(node.Name, []Binding{{Claim: i.claim, Volume: next}}); ok {
 			i.volume, i.hold = next, holds[0]
 			return nil
 		}
@@ -176,6 +176,7 @@ func (p *Prebinder) selectNode(ctx context.Context, i *item, node string) error 
 		selected, asked := i.claim.Annotations[volume.AnnSelectedNode]
 		switch {
 		case i.claim.Spec.VolumeName != "" || (asked && selected == node):
+			p.markAsked(i)
 			return nil
 		case asked:
 			return selectedNodeConflict(i.claim, selected, node)
@@ -185,6 +186,7 @@ func (p *Prebinder) selectNode(ctx context.Context, i *item, node string) error 
 			return err
 		}
 		i.claim = claim
+		p.markAsked(i)
 		ctxlog.From(ctx).Debug("wrote selected-node", logging.Claim(i.claim.Namespace, i.claim.Name),
 			zap.String("node", node), zap.String("resourceVersion", claim.ResourceVersion))
 		return nil
@@ -195,9 +197,19 @@ func (p *Prebinder) selectNode(ctx context.Context, i *item, node string) error 
 		}
 		// Asked for by another replica, or bound by somebody: the wait will
 		// look at it. For another node: try refuses.
-		return i.claim.Spec.VolumeName != "" || i.claim.Annotations[volume.AnnSelectedNode] == node, nil
+		settled := i.claim.Spec.VolumeName != "" || i.claim.Annotations[volume.AnnSelectedNode] == node
+		if settled {
+			p.markAsked(i)
+		}
+		return settled, nil
 	}
 	return p.persist(ctx, "persistentvolumeclaims", func() string { return name }, try, reread)
+}
+
+// markAsked records that the API shows the item's claim on its way.
+func (p *Prebinder) markAsked(i *item) {
+	i.hold = nil // from here on the cache ends the reservation
+	p.reservations.asked(i.claim)
 }
 
 func (p *Prebinder) patchSelectedNode(ctx context.Context, claim *v1.PersistentVolumeClaim, node string) (*v1.PersistentVolumeClaim, error) {
