@@ -34,7 +34,7 @@ func drawVolume(t *rapid.T, name string) *v1.PersistentVolume {
 	if oneIn(t, 8, "another phase") {
 		pv.Status.Phase = one(t, "phase of the volume", v1.VolumePending, v1.PersistentVolumePhase(""), v1.VolumeBound, v1.VolumeReleased, v1.VolumeFailed)
 	}
-	if oneIn(t, 5, "claimed") {
+	if oneIn(t, 4, "claimed") {
 		drawClaimRef(t, pv)
 	}
 	if oneIn(t, 16, "volume terminates") {
@@ -46,7 +46,7 @@ func drawVolume(t *rapid.T, name string) *v1.PersistentVolume {
 // drawClaimRef pre-binds the volume, to a claim that may or may not be one of
 // the pod's.
 func drawClaimRef(t *rapid.T, pv *v1.PersistentVolume) {
-	name := one(t, "claimRef", claimNames()...)
+	name := one(t, "claimRef", append(claimNames(), "c0", "c0", "c1")...) // most pods have these
 	preBind(pv, name, "")
 	pv.Spec.ClaimRef.Namespace = one(t, "namespace of claimRef", namespace, namespace, namespace, otherNamespace)
 	switch one(t, "uid in claimRef", "none", "none", "right", "right", "stale") {
