@@ -26,10 +26,9 @@ type PrebindConfiguration struct {
 }
 
 // Server holds the two listeners, how much they take on, and how they stop. An
-// address is host:port, the host an IP
-// address (IPv6 in brackets), "localhost" or a DNS name. Port 0 takes a free
-// port, which the log names. The two addresses must differ unless their port
-// is 0. Empty is a mistake.
+// address is host:port, the host an IP address (IPv6 in brackets), "localhost"
+// or a DNS name. Port 0 takes a free port, which the log names. The two
+// addresses must differ unless their port is 0. Empty is a mistake.
 type Server struct {
 	// Address serves the extender verbs, POST /v1/bind, as plain HTTP. It must
 	// be on loopback: whoever reaches it can bind pods, and this version has no

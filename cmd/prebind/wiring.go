@@ -54,7 +54,7 @@ func newBinder(cfg *config.PrebindConfiguration, client kubernetes.Interface, lo
 	}
 	reservations := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "prebind_volume_reservations",
-		Help: "Volumes promised to claims and not yet seen claimed; 0 at rest.",
+		Help: "Claims with a volume, or a node to be provisioned for, promised to them that the cache does not show yet; 0 at rest.",
 	}, func() float64 { return float64(prebinder.Reserved()) })
 	if err := registry.Register(reservations); err != nil {
 		return nil, fmt.Errorf("registering the metric of reservations: %w", err)
