@@ -81,7 +81,10 @@ func modelSeeds(t *testing.T, short, long uint64) iter.Seq[uint64] {
 	}
 	t.Logf("seeds %d to %d; PREBIND_SEED=n runs one again", first, first+count-1)
 	return func(yield func(uint64) bool) {
-		for seed := first; seed < first+count && yield(seed); seed++ {
+		for n := range count {
+			if !yield(first + n) {
+				return
+			}
 		}
 	}
 }

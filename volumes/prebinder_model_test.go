@@ -221,10 +221,14 @@ func playReplicas(t *testing.T, seed uint64, h *history) {
 			t.Fatal(err)
 		}
 		caches.Start(ctx)
-		defer caches.Wait()
 		replicas[id] = &modelReplica{p, id, client, h}
 	}
-	defer stop()
+	defer func() {
+		stop()
+		for _, r := range replicas {
+			r.caches.Wait()
+		}
+	}()
 	synctest.Wait()
 	random := rand.New(rand.NewPCG(seed, 0))
 	var group sync.WaitGroup
