@@ -4,16 +4,25 @@ import (
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/prebind/prebind/test/build"
 )
 
 func noClass(c *v1.PersistentVolumeClaim) { c.Spec.StorageClassName = nil }
 
+func onePodClaim(c *v1.PersistentVolumeClaim) {
+	c.Spec.AccessModes = []v1.PersistentVolumeAccessMode{v1.ReadWriteOncePod}
+}
+
+func onePodVolume(pv *v1.PersistentVolume) {
+	pv.Spec.AccessModes = []v1.PersistentVolumeAccessMode{v1.ReadWriteOncePod}
+}
+
 func emptyClass(c *v1.PersistentVolumeClaim) { c.Spec.StorageClassName = new("") }
 
-// S33: what a claim's class is when it is not simply in the field.
+// S33: what a claim's class is when it is not simply in the field. A volume
+// without a class is within reach of every test's claims without a class; that
+// it is ReadWriteOncePod keeps it for this one.
 func TestS33_EffectiveClass(t *testing.T) {
 	t.Parallel()
 	annotatedAs := func(class string) pvcOption {
@@ -38,9 +47,9 @@ func TestS33_EffectiveClass(t *testing.T) {
 			f := newFixture(t)
 			node := f.node("a", nil)
 			class := f.class(newLocalClass("local"))
-			f.volume(newVolume("of-class", class, node))
-			none := f.volume(newVolume("of-none", "", node))
-			claim := newClaim("data", class, annotatedAs(f.name(tc.annotation)))
+			f.volume(newVolume("of-class", class, node, onePodVolume))
+			none := f.volume(newVolume("of-none", "", node, onePodVolume))
+			claim := newClaim("data", class, annotatedAs(f.name(tc.annotation)), onePodClaim)
 			if tc.claim != nil {
 				tc.claim(claim)
 			}
@@ -87,9 +96,7 @@ func TestS33_ClusterWithADefaultClass(t *testing.T) {
 	class := newLocalClass("default")
 	class.Annotations = map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}
 	f.class(class)
-	none := f.volume(newVolume("of-none", "", node, func(pv *v1.PersistentVolume) {
-		pv.Spec.AccessModes = []v1.PersistentVolumeAccessMode{v1.ReadWriteOncePod}
-	}))
+	none := f.volume(newVolume("of-none", "", node, onePodVolume))
 	f.eventually("admission fills in the default", func() bool {
 		claim := f.claim(newClaim("", "", noClass, func(c *v1.PersistentVolumeClaim) { c.GenerateName = "probe-" }))
 		return claim.Spec.StorageClassName != nil
@@ -159,13 +166,14 @@ func TestS53_BoundAndUnboundClaimOfAMissingClass(t *testing.T) {
 	spare := f.volume(newVolume("two", class, node, capacity("5Gi")))
 	f.claim(newClaim("bound", class))
 	f.mustBind(f.pod(newPod("first", nobody, "bound")), node)
-	f.claim(newClaim("unbound", class))
 	f.removeClass(class)
-	f.classSeenGone(class, node)
 	f.binds(f.pod(newPod("second", nobody, "bound")), node)
+	late := newClass("late", build.NoProvisioner, waits)
+	f.claim(newClaim("unbound", f.name(late.Name)))
 	both := f.pod(newPod("third", nobody, "bound", "unbound"))
-	f.refuses(both, node, "ClaimUnbound", "claim "+f.ns+"/unbound", class, "not found")
+	f.refuses(both, node, "ClaimUnbound", "claim "+f.ns+"/unbound", f.name(late.Name), "not found")
 	f.free(spare)
-	f.class(newClass("local", build.NoProvisioner, storagev1.VolumeBindingWaitForFirstConsumer))
+	f.class(late)
+	f.volume(newVolume("three", late.Name, node))
 	f.bindsInTheEnd(both, node, "ClaimUnbound")
 }

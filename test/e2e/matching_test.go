@@ -118,7 +118,7 @@ func TestSelectorsAndClasses(t *testing.T) {
 		"S33 the volume's annotation names another class": {map[string]pvOption{"old": func(pv *v1.PersistentVolume) {
 			pv.Annotations = map[string]string{v1.BetaStorageClassAnnotation: "other"}
 		}}, nil, ""},
-		"S33 a volume without a class is not for this claim": {map[string]pvOption{"none": func(pv *v1.PersistentVolume) { pv.Spec.StorageClassName = "" }}, nil, ""},
+		"S33 a volume without a class is not for this claim": {map[string]pvOption{"none": func(pv *v1.PersistentVolume) { onePodVolume(pv); pv.Spec.StorageClassName = "" }}, onePodClaim, ""},
 	})
 }
 

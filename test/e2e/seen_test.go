@@ -49,18 +49,6 @@ func (f *fixture) podsSeen() {
 	f.endedWith(f.answer(answer), "PodTerminating", "PodNotFound")
 }
 
-// classSeenGone returns when prebind knows that the class is gone.
-func (f *fixture) classSeenGone(class, node string) {
-	f.t.Helper()
-	f.claim(newClaim("probe", class, size("1Pi")))
-	probe := f.pod(newPod("probe", nobody, "probe"))
-	f.eventually("prebind knows that class "+class+" is gone", func() bool {
-		text := f.bind(probe, node)
-		f.endedWith(text, "NoVolume", "ClaimUnbound")
-		return strings.HasPrefix(text, "ClaimUnbound: ")
-	})
-}
-
 // awaitBound waits until the PV controller has bound a claim. It looks at a
 // claim that has not changed every 15 seconds only.
 func (f *fixture) awaitBound(claim string) {
