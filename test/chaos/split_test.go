@@ -59,46 +59,69 @@ func TestPodsThatShareTwoClaimsAreNotSplit(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// The first replica's write to the claim on the right and the second one's
-	// to that on the left are late.
-	calls, end := context.WithCancel(ctx)
+	// Each replica's write for the one claim comes before that for the other.
 	var group sync.WaitGroup
-	var late []*faultproxy.Disturbance
-	for i, name := range []string{"right", "left"} {
-		proxy, url := startReplica(ctx, t, cp, []string{"prebind-1", "prebind-2"}[i])
-		late = append(late, proxy.Disturb(faultproxy.Rule{
-			Match: faultproxy.Match{Verb: "patch", Resource: "persistentvolumeclaims", Name: name}, Times: 1, Do: faultproxy.Hold(),
-		}))
-		pod, err := cp.Client().CoreV1().Pods(ns).Get(ctx, []string{"pod-1", "pod-2"}[i], metav1.GetOptions{})
+	var early, late []*faultproxy.Disturbance
+	calls, end := context.WithCancel(ctx)
+	urls, proxies := map[string]string{}, map[string]*faultproxy.Proxy{}
+	for _, n := range []string{"1", "2"} {
+		proxies[n], urls[n] = startReplica(ctx, t, cp, "prebind-"+n)
+	}
+	hold := func(proxy *faultproxy.Proxy, claim string) *faultproxy.Disturbance {
+		match := faultproxy.Match{Verb: "patch", Resource: "persistentvolumeclaims", Name: claim}
+		return proxy.Disturb(faultproxy.Rule{Match: match, Times: 1, Do: faultproxy.Hold()})
+	}
+	early = append(early, hold(proxies["1"], "left"), hold(proxies["2"], "right"))
+	late = append(late, hold(proxies["1"], "right"), hold(proxies["2"], "left"))
+	for n, url := range urls {
+		pod, err := cp.Client().CoreV1().Pods(ns).Get(ctx, "pod-"+n, metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		group.Go(func() { t.Logf("binding %s: %s", pod.Name, bind(calls, url, pod, []string{"node-1", "node-2"}[i])) })
+		group.Go(func() { t.Logf("binding pod-%s: %s", n, bind(calls, url, pod, "node-"+n)) })
 	}
 	t.Cleanup(group.Wait)
 	t.Cleanup(end)
-	for _, write := range late {
-		if err := write.WaitHits(ctx, 1); err != nil {
-			t.Fatal(err)
+	arrived := awaitHits(ctx, append(early, late...)...)
+	for _, write := range early {
+		write.Release()
+	}
+	if arrived { // else one write waits for another, and there is no order to choose
+		for _, claim := range []string{"left", "right"} {
+			selectedNode(ctx, t, cp, ns, claim)
 		}
 	}
 	for _, write := range late {
 		write.Release()
 	}
+	if left, right := selectedNode(ctx, t, cp, ns, "left"), selectedNode(ctx, t, cp, ns, "right"); left != right {
+		t.Errorf("claim left is to be provisioned on %s, claim right on %s: no pod that uses both can ever run", left, right)
+	}
+}
 
-	nodes := map[string]string{}
-	for _, name := range []string{"left", "right"} {
-		now, err := cp.WaitClaim(ctx, ns, name, "given a node", func(c *corev1.PersistentVolumeClaim) bool {
-			return c != nil && c.Annotations[volume.AnnSelectedNode] != ""
-		})
-		if err != nil {
-			t.Fatal(err)
+// awaitHits tells whether all writes came. A prebind that sends the second one
+// only after the first makes it wait in vain for a few seconds.
+func awaitHits(ctx context.Context, writes ...*faultproxy.Disturbance) bool {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	for _, write := range writes {
+		if write.WaitHits(ctx, 1) != nil {
+			return false
 		}
-		nodes[name] = now.Annotations[volume.AnnSelectedNode]
 	}
-	if nodes["left"] != nodes["right"] {
-		t.Errorf("the claims that both pods use are to be provisioned on different nodes: %v", nodes)
+	return true
+}
+
+// selectedNode waits until the claim is to be provisioned on a node.
+func selectedNode(ctx context.Context, t *testing.T, cp *controlplane.ControlPlane, ns, name string) string {
+	t.Helper()
+	claim, err := cp.WaitClaim(ctx, ns, name, "given a node", func(c *corev1.PersistentVolumeClaim) bool {
+		return c != nil && c.Annotations[volume.AnnSelectedNode] != ""
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
+	return claim.Annotations[volume.AnnSelectedNode]
 }
 
 // startReplica starts a prebind behind a proxy of its own.
