@@ -45,6 +45,12 @@ const (
 	// connection: the side that sends must close first, or a call is lost
 	// that it believes to be on a live connection.
 	idleTimeout = 120 * time.Second
+	// noKeepAlive turns TCP's probes off for the verbs. They are served on
+	// loopback, where a caller that dies hangs up; and the probes of thousands
+	// of calls that came in together are sent together, so that a busy kernel
+	// drops some (net.core.netdev_max_backlog), and with them, in the end, the
+	// calls. Other addresses will need the probes.
+	noKeepAlive = -1
 	// maxHeaderBytes is far above the few hundred bytes of a real header.
 	maxHeaderBytes = 32 << 10
 )

@@ -43,19 +43,20 @@ func New(cfg Config) (*Server, error) {
 	if s.metrics, err = newMetrics(cfg.Registry); err != nil {
 		return nil, err
 	}
-	if s.verbs, err = s.listen("extender verbs", "server.address", cfg.Address, s.verbRoutes()); err != nil {
+	if s.verbs, err = s.listen("extender verbs", "server.address", cfg.Address, noKeepAlive, s.verbRoutes()); err != nil {
 		return nil, err
 	}
-	if s.ops, err = s.listen("health and metrics", "server.opsAddress", cfg.OpsAddress, s.opsRoutes()); err != nil {
+	if s.ops, err = s.listen("health and metrics", "server.opsAddress", cfg.OpsAddress, 0, s.opsRoutes()); err != nil {
 		return nil, errors.Join(err, s.verbs.Close())
 	}
 	return s, nil
 }
 
 // listen opens one listener. key is where its address stands in the
-// configuration.
-func (s *Server) listen(name, key, address string, handler http.Handler) (*listener, error) {
-	l, err := net.Listen("tcp", address)
+// configuration; keepAlive is as in net.ListenConfig.
+func (s *Server) listen(name, key, address string, keepAlive time.Duration, handler http.Handler) (*listener, error) {
+	config := net.ListenConfig{KeepAlive: keepAlive}
+	l, err := config.Listen(context.Background(), "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("listening for %s on %s (%s): %w", name, address, key, err)
 	}
