@@ -21,8 +21,8 @@ import (
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 )
 
-// caller plays kube-scheduler: HTTP/1.1, connections kept, no limit on the calls
-// at once. It keeps every answer.
+// caller plays kube-scheduler: HTTP/1.1 over the default transport's dialer,
+// connections kept, no limit on the calls at once. It keeps every answer.
 type caller struct {
 	t      *testing.T
 	url    string
@@ -47,7 +47,8 @@ func (a answer) code() string {
 
 func newCaller(t *testing.T, url string) *caller {
 	t.Helper()
-	transport := &http.Transport{MaxIdleConnsPerHost: 10_000}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = 0, 10_000
 	t.Cleanup(transport.CloseIdleConnections)
 	return &caller{t: t, url: url, client: &http.Client{Transport: transport}, answers: map[types.UID][]answer{}}
 }
