@@ -43,7 +43,7 @@ var stepNames = slices.Concat(
 	slices.Repeat([]string{"sync volume", "provision", "time", "advance"}, 3),
 	[]string{
 		"cancel", "sync claim", "hold", "hold", "release", "restart", "label claim", "label volume", "take volume", "reset volume",
-		"delete volume", "renew claim", "renew pod", "relabel node", "delete node",
+		"delete volume", "renew claim", "renew unseen", "renew pod", "relabel node", "delete node",
 	},
 )
 
