@@ -276,6 +276,17 @@ func TestWaitThatTimesOutSaysWhatItWaitedFor(t *testing.T) {
 	})
 }
 
+func TestWaitThatTimesOutTellsTheWarningBeforeAnything(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		pod := testkit.Pod("db-0").Uses("log-0")
+		e := start(t, pod, testkit.Claim("log-0").Class("fast"))
+		warn(e, "rpc error: pool is degraded", 4)
+		e.Put(testkit.Event("normal", e.Claim("log-0"), v1.EventTypeNormal, "ExternalProvisioning", "waiting for csi.example.com", 5))
+		e.callWithin(pod, time.Minute).endsAfter(time.Minute, "BindTimeout: claim shop/log-0 (class fast) waits for provisioner csi.example.com to make a volume for node node-7 "+
+			"(last event: ProvisioningFailed: rpc error: pool is degraded); volumes.bindTimeout (1m0s) is over")
+	})
+}
+
 func TestWaitThatTimesOutOnANamedVolume(t *testing.T) {
 	tests := map[string]struct {
 		happens func(e *env)
