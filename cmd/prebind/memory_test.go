@@ -62,12 +62,13 @@ func BenchmarkWaitingCall(b *testing.B) {
 		poll(func() bool { return check.Check() == nil })
 	}
 	before := memoryInUse()
+	var dialer net.Dialer
 	for n := range b.N {
-		conn, err := net.Dial("tcp", srv.Addr().String())
+		conn, err := dialer.DialContext(ctx, "tcp", srv.Addr().String())
 		if err != nil {
 			b.Fatal(err)
 		}
-		defer func() { _ = conn.Close() }()
+		b.Cleanup(func() { _ = conn.Close() })
 		sendBind(b, conn, podName(n))
 	}
 	poll(func() bool { return callsInFlight(b, registry) == b.N })
