@@ -60,8 +60,10 @@ type ClientConnection struct {
 	// user's default: $KUBECONFIG, then ~/.kube/config. Default "".
 	Kubeconfig string `json:"kubeconfig"`
 	// QPS is the sustained rate of requests to the API server, in requests a
-	// second, for all bind calls together; requests above it wait. More than
-	// 0. Default 500.
+	// second, for all bind calls together; requests above it wait. It holds for
+	// pods and their Bindings and, apart from those, for all else, so that a
+	// Binding does not queue behind the claims of other pods. More than 0.
+	// Default 500.
 	QPS float32 `json:"qps"`
 	// Burst is how many requests may exceed QPS for a moment. At least 1.
 	// Default 1000.

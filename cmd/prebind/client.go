@@ -14,11 +14,19 @@ import (
 	"github.com/prebind/prebind/internal/version"
 )
 
-// newClient returns a client for the API server. Nothing is sent to it yet.
-func newClient(flag string, connection config.ClientConnection) (kubernetes.Interface, error) {
+// clients reach the same API server over the same connections. Each waits for
+// its own rate limit: a Binding, which is a pod's last step, must not queue
+// behind the claims of thousands of other pods.
+type clients struct {
+	bindings kubernetes.Interface // pods: reads and Bindings
+	volumes  kubernetes.Interface // all else
+}
+
+// newClients returns the clients. Nothing is sent yet.
+func newClients(flag string, connection config.ClientConnection) (clients, error) {
 	cfg, err := restConfig(flag, connection.Kubeconfig)
 	if err != nil {
-		return nil, err
+		return clients{}, err
 	}
 	cfg.QPS, cfg.Burst = connection.QPS, connection.Burst
 	cfg.UserAgent = "prebind/" + version.Get().Version
@@ -26,11 +34,17 @@ func newClient(flag string, connection config.ClientConnection) (kubernetes.Inte
 	// several times cheaper than JSON; what has no protobuf still comes as JSON.
 	cfg.ContentType = runtime.ContentTypeProtobuf
 	cfg.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	client, err := kubernetes.NewForConfig(cfg)
+	transport, err := rest.HTTPClientFor(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("making the client of the API server: %w", err)
+		return clients{}, fmt.Errorf("making the client of the API server: %w", err)
 	}
-	return client, nil
+	var all clients
+	for _, client := range []*kubernetes.Interface{&all.bindings, &all.volumes} {
+		if *client, err = kubernetes.NewForConfigAndClient(cfg, transport); err != nil {
+			return clients{}, fmt.Errorf("making the client of the API server: %w", err)
+		}
+	}
+	return all, nil
 }
 
 // restConfig finds the API server: flag, then file from the configuration,

@@ -38,7 +38,7 @@ func BenchmarkWaitingCall(b *testing.B) {
 		b.Fatal(err)
 	}
 	registry := prometheus.NewRegistry()
-	engine, err := newBinder(config.Default(), api.Client, logger, registry)
+	engine, err := newBinder(config.Default(), clients{api.Client, api.Client}, logger, registry)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -65,7 +65,7 @@ func serve(ctx context.Context, file string, cfg *config.PrebindConfiguration, k
 	logger.Info("starting", zap.String("version", build.Version), zap.String("commit", build.Commit),
 		zap.String("go", build.GoVersion), zap.String("kubernetes", build.Kubernetes), zap.String("config", file))
 
-	client, err := newClient(kubeconfig, cfg.ClientConnection)
+	api, err := newClients(kubeconfig, cfg.ClientConnection)
 	if err != nil {
 		return &runtimeError{err}
 	}
@@ -74,7 +74,7 @@ func serve(ctx context.Context, file string, cfg *config.PrebindConfiguration, k
 	live := collectors.GoRuntimeMetricsRule{Matcher: regexp.MustCompile(`^/gc/heap/live:bytes$`)}
 	registry.MustRegister(build.Collector(), collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(live)),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	engine, err := newBinder(cfg, client, logger, registry)
+	engine, err := newBinder(cfg, api, logger, registry)
 	if err != nil {
 		return &configError{file, err} // a plugin in a stage that it does not have
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/prebind/prebind/binder"
@@ -43,12 +42,12 @@ func knownPlugins() *config.Plugins {
 
 // newBinder wires volumes and binder. Nothing is asked of the API server
 // before run. The error is about the configuration.
-func newBinder(cfg *config.PrebindConfiguration, client kubernetes.Interface, logger *zap.Logger, registry prometheus.Registerer) (*engine, error) {
-	caches, err := volumes.NewCaches(client)
+func newBinder(cfg *config.PrebindConfiguration, api clients, logger *zap.Logger, registry prometheus.Registerer) (*engine, error) {
+	caches, err := volumes.NewCaches(api.volumes)
 	if err != nil {
 		return nil, err
 	}
-	prebinder, err := volumes.New(volumes.Config{Client: client, Caches: caches})
+	prebinder, err := volumes.New(volumes.Config{Client: api.volumes, Caches: caches})
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +59,7 @@ func newBinder(cfg *config.PrebindConfiguration, client kubernetes.Interface, lo
 		return nil, fmt.Errorf("registering the metric of reservations: %w", err)
 	}
 	b, err := binder.New(binder.Config{
-		Client:   client,
+		Client:   api.bindings,
 		Caches:   caches,
 		Volumes:  prebinder,
 		Logger:   logger.Named("binder"),
