@@ -99,7 +99,7 @@ func (b *Binder) Bind(ctx context.Context, req Request) error {
 		b.finish(&report{req: req, start: start}, err)
 		return err
 	}
-	taken, err := b.flights.do(ctx, b.base, req, func(ctx context.Context) error { return b.run(ctx, req) })
+	taken, err := b.flights.do(ctx, b.base, &req, func(ctx context.Context) error { return b.run(ctx, req) })
 	if taken != partOwn {
 		b.finish(&report{req: req, start: start, joined: taken == partJoined}, err)
 	}

@@ -39,7 +39,10 @@ const (
 // do runs cycle, or joins the one that runs for the same pod and node. A
 // cycle for another node is waited for first. ctx is the caller's: when the
 // last caller of a cycle has gone, the cycle's context ends with CallerGone.
-func (f *inflight) do(ctx, base context.Context, req Request, cycle func(ctx context.Context) error) (part, error) {
+//
+// req is a pointer because this frame is on the stack of each call that waits,
+// which is just small enough for the runtime to halve it.
+func (f *inflight) do(ctx, base context.Context, req *Request, cycle func(ctx context.Context) error) (part, error) {
 	for {
 		if ctx.Err() != nil {
 			return partNone, callerGone(ctx)
@@ -69,7 +72,7 @@ func (f *inflight) do(ctx, base context.Context, req Request, cycle func(ctx con
 }
 
 // enter returns the running cycle of the pod, or starts one with one caller.
-func (f *inflight) enter(base context.Context, req Request, cycle func(ctx context.Context) error) (current *flight, own bool) {
+func (f *inflight) enter(base context.Context, req *Request, cycle func(ctx context.Context) error) (current *flight, own bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if current, ok := f.cycles[req.UID]; ok {

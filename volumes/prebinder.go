@@ -20,6 +20,11 @@ import (
 // seen one.
 const lagGrace = 500 * time.Millisecond
 
+// maxPlans bounds how often a call plans anew because others were faster. Each
+// time somebody else got on, so nothing near it is ever needed; it keeps a
+// fault of ours from burning a processor.
+const maxPlans = 1000
+
 // Config is what a Prebinder needs. All fields are required.
 type Config struct {
 	Client kubernetes.Interface
@@ -130,7 +135,10 @@ func (p *Prebinder) poolKeys(pod *v1.Pod) []string {
 }
 
 func (p *Prebinder) planAndHold(ctx context.Context, pod *v1.Pod, node string, live bool) (*Reservation, error) {
-	for ctx.Err() == nil {
+	for range maxPlans {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		plan, err := p.plan(ctx, pod, node, live)
 		if err != nil {
 			return nil, err
@@ -142,7 +150,7 @@ func (p *Prebinder) planAndHold(ctx context.Context, pod *v1.Pod, node string, l
 			return reservation, nil
 		}
 	}
-	return nil, context.Cause(ctx)
+	return nil, fault.New(fault.Conflict, "pod %s/%s: node %s: each of %d plans was overtaken by another pod's", pod.Namespace, pod.Name, node, maxPlans)
 }
 
 func newReservation(node string, plan *Plan) *Reservation {

@@ -119,7 +119,10 @@ func (r *reservations) reserve(node string, bindings []Binding) ([]*hold, bool) 
 func (r *reservations) available(node string, b Binding) bool {
 	own := r.byClaim[b.Claim.UID]
 	if b.Volume == nil {
-		if now := r.cached.claim(b.Claim.Namespace, b.Claim.Name); now != nil && now.UID == b.Claim.UID {
+		// What the plan was made from may be newer than the cache, if it was
+		// read live; then it counts.
+		now := r.cached.claim(b.Claim.Namespace, b.Claim.Name)
+		if now != nil && now.UID == b.Claim.UID && older(b.Claim.ResourceVersion, now.ResourceVersion) {
 			if selected, asked := now.Annotations[volume.AnnSelectedNode]; asked && selected != node {
 				return false
 			}

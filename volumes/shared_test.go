@@ -1,8 +1,10 @@
 package volumes_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/storage/volume"
@@ -77,6 +79,23 @@ func TestReserveOfAClaimEndsWhenTheCacheShowsIt(t *testing.T) {
 		}
 		e.ChangeClaim("left", unselect)
 		call.endsSoon("ProvisioningFailed: claim shop/left (class fast): node-7: provisioner csi.example.com gave the claim back (no event says why; see its log)")
+	})
+}
+
+// The provisioner has given the claim back, and the cache has not seen it: what
+// was read live counts.
+func TestReserveOfAClaimThatTheCacheShowsWithAnotherNode(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e, first, _ := sharing(t, testkit.Claim("left").Class("fast"))
+		e.ChangeClaim("left", func(c *v1.PersistentVolumeClaim) { c.Annotations = map[string]string{volume.AnnSelectedNode: node8} })
+		synctest.Wait()
+		e.Hold("persistentvolumeclaims")
+		e.ChangeClaim("left", unselect)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		held, err := e.p.Reserve(ctx, e.pod(first), node7)
+		wantText(t, err, "")
+		e.p.Unreserve(held)
 	})
 }
 

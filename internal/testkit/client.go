@@ -22,8 +22,9 @@ import (
 type Client struct {
 	*fake.Clientset
 
-	// Sent is called for each of those requests when it is sent, if not nil.
-	Sent func(Request)
+	// Sent is called for each of those requests when it is sent, with its
+	// context, if not nil.
+	Sent func(context.Context, Request)
 	// Fault tells what is to go wrong with the request, if not nil.
 	Fault func(Request) Fault
 
@@ -120,7 +121,7 @@ func (c *Client) send(ctx context.Context, action clienttesting.Action) (runtime
 	request, fault := describe(action), Fault{}
 	request.By = ctx.Value(whoKey{})
 	if c.Sent != nil {
-		c.Sent(request)
+		c.Sent(ctx, request)
 	}
 	if c.Fault != nil {
 		fault = c.Fault(request)

@@ -156,7 +156,8 @@ func testStatefulSets(t *testing.T, mode controlplane.Mode) {
 	f.bound(names...)
 }
 
-// With preBind disabled alone some of these get stuck for ever.
+// In the field, with preBind disabled alone, some of these got stuck beside free
+// volumes; not every time.
 func testEqualVolumes(t *testing.T, mode controlplane.Mode) {
 	f := newScheduled(t, mode, 20)
 	var names []string
