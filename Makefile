@@ -37,7 +37,7 @@ test-e2e: programs ## Run the end-to-end tests on a real control plane
 # Each line is one test with more of what it does at random.
 .PHONY: test-long
 test-long: ## Run the randomised tests for longer: 100,000 cluster states and so on
-	PREBIND_LONG=1 go test -race -count=1 -timeout 30m -v -run 'TestNoVolumeIsPromisedTwice|TestReservationsAreLinearizable|TestRandomSchedules' ./volumes
+	PREBIND_LONG=1 go test -count=1 -timeout 30m -v -run 'TestNoVolumeIsPromisedTwice|TestReservationsAreLinearizable|TestRandomSchedules' ./volumes
 	cd test && go test -count=1 -v -timeout 30m -run TestPlansAgreeWithUpstream ./differential -rapid.checks=100000
 
 .PHONY: programs
