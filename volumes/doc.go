@@ -4,7 +4,7 @@
 //	facts.go         read what is known of the pod's claims (caches; live when in doubt)
 //	plan.go          decide, purely, what each claim needs on the node
 //	reservations.go  hold the chosen volumes, in memory, against other calls
-//	write.go         write claimRef or selected-node, and nothing else
+//	write.go         write claimRef or selected-node, and nothing else (persist.go: until the outcome is known)
 //	wait.go          wait, woken by the watch, until every claim is fully bound
 //
 // The meaning of every field and every rule of matching is kube-scheduler
