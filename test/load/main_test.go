@@ -15,7 +15,12 @@ var plane *controlplane.ControlPlane
 
 func TestMain(m *testing.M) {
 	var err error
-	plane, err = controlplane.Start(context.Background(), controlplane.Options{Out: os.Stderr})
+	plane, err = controlplane.Start(context.Background(), controlplane.Options{
+		Out: os.Stderr,
+		// At its default rate the controller manager is still busy with the
+		// thousands of claims of one test when the next one needs it.
+		ControllerManagerArgs: []string{"--kube-api-qps=200", "--kube-api-burst=400"},
+	})
 	code := 1
 	if err == nil {
 		code = m.Run()
