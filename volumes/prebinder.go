@@ -39,6 +39,7 @@ type Prebinder struct {
 	caches       *Caches
 	signals      *signals
 	reservations *reservations
+	lookups      chan struct{} // holds one for each list of events under way
 	handled      map[string]cache.ResourceEventHandlerRegistration
 }
 
@@ -49,6 +50,7 @@ func New(cfg Config) (*Prebinder, error) {
 		caches:       cfg.Caches,
 		signals:      newSignals(),
 		reservations: newReservations(cfg.Caches),
+		lookups:      make(chan struct{}, eventLookups),
 		handled:      map[string]cache.ResourceEventHandlerRegistration{},
 	}
 	for resource, handler := range p.handlers() {

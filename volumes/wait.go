@@ -293,13 +293,7 @@ func (w *boundWait) ended(ctx context.Context, waiting []pending) error {
 	for _, p := range waiting {
 		text := fmt.Sprintf("%s waits for %s", describe(p.item.claim), p.what)
 		if explain {
-			// A warning first: the PV controller says again and again, after
-			// each one, that it waits for the provisioner.
-			event := w.p.lastEvent(lookup, p.item.claim, true)
-			if event == "" {
-				event = w.p.lastEvent(lookup, p.item.claim, false)
-			}
-			if event != "" {
+			if event := w.p.lastEvent(lookup, p.item.claim, false); event != "" {
 				text += " (last event: " + event + ")"
 			}
 		}
