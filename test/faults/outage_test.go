@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/storage/volume"
+
 	"github.com/prebind/prebind/test/controlplane"
 	"github.com/prebind/prebind/test/faultproxy"
 )
@@ -30,6 +33,22 @@ func kill(t *testing.T, p *controlplane.Process) (start func()) {
 	return start
 }
 
+// awake returns when the PV controller watches classes and claims again. Until
+// then it does not know new classes, and binds a claim whose class it does not
+// know at once, without waiting for a pod. It is started anew, since its watches
+// pause for up to a minute once they have failed.
+func awake(t *testing.T) {
+	t.Helper()
+	kill(t, shared.cp.ControllerManager())()
+	f := newFixture(t, shared.a)
+	f.claim("data", f.class("awake", volume.NotSupportedProvisioner))
+	f.eventually("the PV controller knows a new class", func() bool {
+		events, err := f.client.CoreV1().Events(f.ns).List(f.ctx, metav1.ListOptions{FieldSelector: "reason=WaitForFirstConsumer"})
+		f.must(err)
+		return len(events.Items) > 0
+	})
+}
+
 // Waits outlive the API server: when it is back, they go on and end well.
 func TestAPIServerIsRestartedDuringWaits(t *testing.T) {
 	const waits = 10
@@ -49,6 +68,7 @@ func TestAPIServerIsRestartedDuringWaits(t *testing.T) {
 		s.notAnswered(answers[i])
 	}
 	start()
+	awake(t)
 	for i, s := range scenes {
 		s.provisionByHand("data", s.node)
 		s.succeeded(s.answer(answers[i]), s.web, s.node)
@@ -73,6 +93,7 @@ func TestS08_APIServerIsRestartedDuringWrites(t *testing.T) {
 		scenes[name].ended(w.match(scenes[name]), 1) // cut: nobody was there
 	}
 	start()
+	awake(t)
 	for name, w := range writes {
 		t.Run(name, func(t *testing.T) {
 			s := scenes[name].in(t)
