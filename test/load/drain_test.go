@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/prebind/prebind/test/controlplane"
+	"github.com/prebind/prebind/test/faultproxy"
 )
 
 // TestDrain: SIGTERM with 200 waits and 20 Bindings under way. First prebind is
@@ -20,16 +21,16 @@ func TestDrain(t *testing.T) {
 	node, class := f.node("a"), f.unserved()
 	waiters, held := f.pods("waits", waiting, class), f.pods("held", binding, "")
 	delayed, late := f.pods("delayed", 1, ""), f.pods("late", 1, "")
-	proxy := newHoldProxy(t, "held-")
+	proxy, bindings := f.holdBindings(binding)
 	prebind := f.prebind(controlplane.PrebindOptions{
-		Name: "drained", APIServer: proxy.url,
+		Name: "drained", APIServer: proxy.URL(),
 		Config: "server: {shutdownDelay: 5s, drainTimeout: 13s}",
 	})
 	c := newCaller(t, prebind.URL())
 	c.start(node, slices.Concat(waiters, held)...)
 	f.inFlight(prebind, waiting+binding)
 	f.selected(waiters)
-	f.eventually("the Bindings are sent", func() (bool, string) { return proxy.count() == binding, fmt.Sprint(proxy.count()) })
+	f.eventually("the Bindings are sent", func() (bool, string) { return bindings.Hits() == binding, fmt.Sprint(bindings.Hits()) })
 
 	began, stopped := time.Now(), make(chan error, 1)
 	go func() { stopped <- prebind.Stop(t.Context()) }() // SIGTERM
@@ -55,7 +56,7 @@ func TestDrain(t *testing.T) {
 		t.Errorf("a call during the drain: %q, want ShuttingDown", a.text)
 	}
 
-	proxy.release()
+	bindings.Release()
 	c.await(f, held)
 	c.check("Bindings let through", held, map[string]int{"": binding})
 	f.must(<-stopped)
@@ -87,11 +88,11 @@ func TestDrainTimeout(t *testing.T) {
 	f := newFixture(t)
 	node := f.node("a")
 	held := f.pods("held", 1, "")
-	proxy := newHoldProxy(t, "held-")
-	prebind := f.prebind(controlplane.PrebindOptions{Name: "cutoff", APIServer: proxy.url, Config: "server: {drainTimeout: 1s}"})
+	proxy, bindings := f.holdBindings(1)
+	prebind := f.prebind(controlplane.PrebindOptions{Name: "cutoff", APIServer: proxy.URL(), Config: "server: {drainTimeout: 1s}"})
 	c := newCaller(t, prebind.URL())
 	c.start(node, held...)
-	f.eventually("the Binding is sent", func() (bool, string) { return proxy.count() == 1, "" })
+	f.eventually("the Binding is sent", func() (bool, string) { return bindings.Hits() == 1, "" })
 	f.must(prebind.Stop(t.Context())) // killed after 20 s, which would be an error
 	if err := prebind.Err(); err == nil || err.Error() != "exit status 1" {
 		t.Errorf("prebind ended with %v, want exit status 1", err)
@@ -101,4 +102,16 @@ func TestDrainTimeout(t *testing.T) {
 	}
 	c.await(f, held)
 	c.check("cut off", held, map[string]int{"transport": 1})
+}
+
+// holdBindings returns a proxy that holds the first n Bindings.
+func (f *fixture) holdBindings(n int) (*faultproxy.Proxy, *faultproxy.Disturbance) {
+	f.t.Helper()
+	proxy, err := faultproxy.Start(faultproxy.Options{Target: plane.AdminConfig()})
+	f.must(err)
+	f.t.Cleanup(proxy.Stop)
+	held := proxy.Disturb(faultproxy.Rule{
+		Match: faultproxy.Match{Verb: "create", Resource: "pods/binding", Namespace: f.ns}, Times: n, Do: faultproxy.Hold(),
+	})
+	return proxy, held
 }
