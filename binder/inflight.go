@@ -39,9 +39,6 @@ const (
 // do runs cycle, or joins the one that runs for the same pod and node. A
 // cycle for another node is waited for first. ctx is the caller's: when the
 // last caller of a cycle has gone, the cycle's context ends with CallerGone.
-//
-// req is a pointer because this frame is on the stack of each call that waits,
-// which is just small enough for the runtime to halve it.
 func (f *inflight) do(ctx, base context.Context, req *Request, cycle func(ctx context.Context) error) (part, error) {
 	for {
 		if ctx.Err() != nil {

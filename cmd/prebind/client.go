@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -15,8 +16,9 @@ import (
 )
 
 // clients reach the same API server over the same connections. Each waits for
-// its own rate limit: a Binding, which is a pod's last step, must not queue
-// behind the claims of thousands of other pods.
+// its own rate limit, and few of the volumes' writes are under way at a time: a
+// Binding, which is a pod's last step, must not queue behind the claims of
+// thousands of other pods.
 type clients struct {
 	bindings kubernetes.Interface // pods: reads and Bindings
 	volumes  kubernetes.Interface // all else
@@ -38,9 +40,14 @@ func newClients(flag string, connection config.ClientConnection) (clients, error
 	if err != nil {
 		return clients{}, fmt.Errorf("making the client of the API server: %w", err)
 	}
+	inTurns := *transport
+	inTurns.Transport = newTurns(transport.Transport, writeTurns, turnLength)
 	var all clients
-	for _, client := range []*kubernetes.Interface{&all.bindings, &all.volumes} {
-		if *client, err = kubernetes.NewForConfigAndClient(cfg, transport); err != nil {
+	for _, client := range []struct {
+		to   *kubernetes.Interface
+		over *http.Client
+	}{{&all.bindings, transport}, {&all.volumes, &inTurns}} {
+		if *client.to, err = kubernetes.NewForConfigAndClient(cfg, client.over); err != nil {
 			return clients{}, fmt.Errorf("making the client of the API server: %w", err)
 		}
 	}

@@ -54,11 +54,12 @@ func TestOverload(t *testing.T) {
 	f.checkNodes("", left...)
 }
 
-// checkMemory prints what a waiting call costs. The bound is twice the goal:
-// half of that is net/http's own, for a connection whose handler does nothing.
+// checkMemory prints what a waiting call costs; the goal is 32 KiB. The bound
+// is four times that, out of reach of how memory happens to be laid out: it is
+// there for a call that keeps what it should have let go.
 func (f *fixture) checkMemory(p *controlplane.Prebind, before memory, calls int) {
 	f.t.Helper()
-	const bound = 64 << 10
+	const bound = 128 << 10
 	now := f.settled(p)
 	each := now.per(before, calls)
 	const kib = 1 << 10
