@@ -63,6 +63,13 @@ func assignedScene(t *testing.T, on *stand) *scene {
 	t.Helper()
 	s := plainScene(t, on)
 	s.mustBind(s.web, s.node)
+	// Until the watch has shown the pod's end of waiting, a call for it would go
+	// as far as the Binding.
+	s.eventually("pod web has left prebind's cache", func() bool {
+		before := len(s.requests(s.binding()))
+		s.mustBind(s.web, s.node)
+		return len(s.requests(s.binding())) == before
+	})
 	return s
 }
 
