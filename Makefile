@@ -4,11 +4,22 @@ SHELL       := /bin/bash -o pipefail
 BIN         := $(CURDIR)/build/bin
 MODULE      := github.com/prebind/prebind
 # The module test/ is big: Kubernetes and etcd. The root module stays small.
-MODULES     := . test
+# BuildKit does not go with Kubernetes, so test/dockerfile/ is one more.
+MODULES     := . test test/dockerfile
 
 VERSION     ?= $(shell git describe --tags --dirty 2>/dev/null || echo devel)
 COMMIT      ?= $(shell git describe --always --abbrev=40 --match= --dirty 2>/dev/null || echo unknown)
 LDFLAGS     := -s -w -X $(MODULE)/internal/version.release=$(VERSION) -X $(MODULE)/internal/version.commit=$(COMMIT)
+
+# The commit's time: an image is not made a different one by being built again.
+CREATED     ?= $(shell TZ=UTC0 git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd 2>/dev/null)
+EPOCH       ?= $(shell git log -1 --format=%ct 2>/dev/null)
+
+IMAGE       ?= ghcr.io/prebind/prebind:$(VERSION)
+PLATFORMS   ?=
+PUSH        ?=
+DOCKER      ?= docker
+HELM        ?= $(firstword $(wildcard $(BIN)/helm-v4) helm)
 
 LINT_VERSION := v2.15.0
 LINT         := $(BIN)/golangci-lint-$(LINT_VERSION)
@@ -24,7 +35,7 @@ build: ## Build build/bin/prebind, static and with its version
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/prebind ./cmd/prebind
 
 .PHONY: test
-test: test-unit test-e2e ## Run all tests
+test: test-unit test-image test-e2e ## Run all tests
 
 .PHONY: test-unit
 test-unit: ## Run the unit tests, with the race detector
@@ -33,6 +44,11 @@ test-unit: ## Run the unit tests, with the race detector
 .PHONY: test-e2e
 test-e2e: programs ## Run the end-to-end tests on a real control plane
 	cd test && go test -p 1 -timeout 40m ./...
+
+# Not from go test's cache: that does not look at files outside of the module.
+.PHONY: test-image
+test-image: ## Check the Dockerfile, and run its steps without a container engine
+	cd test/dockerfile && go test -count=1 ./...
 
 # Each line is one test with more of what it does at random.
 .PHONY: test-long
@@ -65,6 +81,22 @@ bench-load: programs ## Measure 5,000 calls at once (latency, memory a waiting c
 chaos: programs ## Kill and disturb everything, then check (SEED=7 PODS=500 DURATION=3m)
 	@cd test && go build -o $(BIN)/chaos ./cmd/chaos && exec $(BIN)/chaos \
 		$(if $(SEED),-seed $(SEED)) $(if $(PODS),-pods $(PODS)) $(if $(DURATION),-duration $(DURATION))
+
+.PHONY: image
+image: ## Build the container image (IMAGE=NAME, PLATFORMS=linux/amd64,linux/arm64, PUSH=1)
+	@command -v $(DOCKER) >/dev/null || { echo 'make image: no program $(DOCKER) here; DOCKER=PROGRAM names another' >&2; exit 1; }
+	@$(DOCKER) version >/dev/null 2>&1 || { echo 'make image: no engine answers; `$(DOCKER) version` tells why' >&2; exit 1; }
+	@$(DOCKER) buildx version >/dev/null 2>&1 || { echo 'make image: $(DOCKER) is without its plugin buildx, which brings BuildKit' >&2; exit 1; }
+	$(DOCKER) buildx build --tag $(IMAGE) $(if $(PLATFORMS),--platform $(PLATFORMS)) $(if $(PUSH),--push,--load) \
+		--build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) \
+		$(if $(CREATED),--build-arg CREATED=$(CREATED)) $(if $(EPOCH),--build-arg SOURCE_DATE_EPOCH=$(EPOCH)) .
+
+# With a tag in git the chart has the image's version, else the one in Chart.yaml.
+.PHONY: chart
+chart: ## Package the Helm chart into build/
+	@command -v $(HELM) >/dev/null || { echo 'make chart: no helm here; `make programs` builds one' >&2; exit 1; }
+	$(HELM) package charts/prebind --destination build \
+		$(if $(filter v%,$(VERSION)),--version $(VERSION:v%=%) --app-version $(VERSION:v%=%))
 
 .PHONY: fmt
 fmt: $(LINT) ## Format all Go files
