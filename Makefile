@@ -48,7 +48,7 @@ test-e2e: programs ## Run the end-to-end tests on a real control plane
 # Not from go test's cache: that does not look at files outside of the module.
 .PHONY: test-image
 test-image: ## Check the Dockerfile, and run its steps without a container engine
-	cd test/dockerfile && go test -count=1 ./...
+	cd test/dockerfile && go test -count=1 -timeout 20m ./...
 
 # Each line is one test with more of what it does at random.
 .PHONY: test-long

@@ -165,38 +165,74 @@ func TestBuildIsCrossCompiled(t *testing.T) {
 	}
 }
 
-// TestContext wants nothing sent to the engine that the program is not built of.
+// TestContext wants the engine to be sent what the program is built of, and
+// nothing else.
 func TestContext(t *testing.T) {
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps",
-		"-f", "{{with .Module}}{{if .Main}}{{$.Dir}}{{end}}{{end}}", "./cmd/prebind")
-	cmd.Dir = root
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("listing the program's packages: %v", err)
-	}
-	packages := strings.Fields(string(out))
-	base, err := filepath.Abs(root)
-	if err != nil {
-		t.Fatal(err)
+	needed := programFiles(t)
+	var folders []string
+	for _, path := range needed {
+		folders = append(folders, filepath.Dir(path))
 	}
 	context, err := contextFS()
 	if err != nil {
 		t.Fatal(err)
 	}
-	others := []string{"go.mod", "go.sum", "LICENSE"}
+	var sent []string
 	err = context.Walk(t.Context(), "", func(path string, entry os.DirEntry, err error) error {
-		switch {
-		case err != nil || entry.IsDir():
-			return err
-		case slices.Contains(others, path):
-		case strings.HasSuffix(path, "_test.go"):
-			t.Errorf("%s is in the build context, want no tests", path)
-		case !slices.Contains(packages, filepath.Dir(filepath.Join(base, path))):
-			t.Errorf("%s is in the build context, and in no package of the program: add it to .dockerignore", path)
+		if err == nil && !entry.IsDir() {
+			sent = append(sent, path)
 		}
-		return nil
+		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	others := []string{"go.mod", "go.sum", "LICENSE"}
+	for _, path := range append(needed, others...) {
+		if !slices.Contains(sent, path) {
+			t.Errorf("%s is not in the build context, and is needed: .dockerignore leaves it out", path)
+		}
+	}
+	for _, path := range sent {
+		switch {
+		case slices.Contains(others, path):
+		case strings.HasSuffix(path, "_test.go"):
+			t.Errorf("%s is in the build context, want no tests", path)
+		case !slices.Contains(folders, filepath.Dir(path)): // in them are files for other systems as well
+			t.Errorf("%s is in the build context, and in no package of the program: add it to .dockerignore", path)
+		}
+	}
+}
+
+// programFiles are the files of this module that the program is built of, by
+// their paths in the repository.
+func programFiles(t *testing.T) []string {
+	t.Helper()
+	const format = `{{if and .Module .Module.Main}}{{$dir := .Dir}}{{range .GoFiles}}{{$dir}}/{{.}}
+{{end}}{{range .EmbedFiles}}{{$dir}}/{{.}}
+{{end}}{{end}}`
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", format, "./cmd/prebind")
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "GOOS=linux", "CGO_ENABLED=0")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("listing the program's files: %v", err)
+	}
+	base, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var files []string
+	for path := range strings.Lines(string(out)) {
+		path = strings.TrimSpace(path)
+		if path == "" {
+			continue
+		}
+		relative, err := filepath.Rel(base, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, relative)
+	}
+	return files
 }

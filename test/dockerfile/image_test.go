@@ -133,7 +133,7 @@ echo "$GOOS/$GOARCH CGO_ENABLED=$CGO_ENABLED GOAMD64=$GOAMD64 GOARM=$GOARM" >bin
 		"linux/amd64":    "linux/amd64 CGO_ENABLED=0 GOAMD64=v1 GOARM=",
 		"linux/amd64/v3": "linux/amd64 CGO_ENABLED=0 GOAMD64=v3 GOARM=",
 		"linux/arm64":    "linux/arm64 CGO_ENABLED=0 GOAMD64= GOARM=",
-		"linux/arm64/v8": "linux/arm64 CGO_ENABLED=0 GOAMD64= GOARM=", // the go command refuses GOARM=8 even for arm64
+		"linux/arm64/v8": "linux/arm64 CGO_ENABLED=0 GOAMD64= GOARM=",
 		"linux/arm/v7":   "linux/arm CGO_ENABLED=0 GOAMD64= GOARM=7",
 	}
 	for platform, want := range tests {
