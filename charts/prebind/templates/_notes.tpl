@@ -77,7 +77,7 @@ WARNING: config.server.opsAddress={{ $server.opsAddress }} is on loopback: the k
 WARNING: service.clusterIP is not fixed: the address that the scheduler calls is another one after uninstall and install.
 {{- end }}
 {{- if eq .Values.tls.type "helm" }}
-WARNING: the certificates end on {{ now | dateModify (printf "+%dh" (mul 24 (int .Values.tls.helm.certDays))) | date "2006-01-02" }}. Each `helm upgrade` makes new ones; copy the client certificate to the schedulers again.
+WARNING: the certificates end on {{ now | dateModify (printf "+%dh" (mul 24 (int .Values.tls.helm.certDays))) | date "2006-01-02" }}. Run `helm upgrade` before, which makes new ones{{ if not .Values.scheduler.enabled }}, and copy the client certificate to the schedulers again{{ end }}.
 WARNING: `helm template` and GitOps tools do not see the CA in the cluster and make a new one each time, which schedulers do not trust: use tls.type=cert-manager or existingSecret there.
 {{- end }}
 {{- if and $deployment (not .Values.podDisruptionBudget.enabled) }}
