@@ -24,8 +24,11 @@
 {{- end -}}
 {{- if not $plain -}}
 {{- $tls := dict "certFile" "/etc/prebind/tls/tls.crt" "keyFile" "/etc/prebind/tls/tls.key" "clientCAFile" "/etc/prebind/tls/ca.crt" -}}
+{{- $given := (.Values.config.server).tls | default dict -}}
+{{- if or (not (hasKey $given "clientCAFile")) $given.clientCAFile -}}
 {{- $_ := set $tls "allowedClientNames" (list .Values.tls.clientName) -}}
-{{- $_ = set $server "tls" $tls -}}
+{{- end -}}
+{{- $_ := set $server "tls" $tls -}}
 {{- end -}}
 {{- $config := dict "apiVersion" "prebind.dev/v1alpha1" "kind" "PrebindConfiguration" "server" $server -}}
 {{- include "prebind.merge" (list $config (deepCopy .Values.config)) -}}

@@ -28,10 +28,10 @@
 {{- printf "%s.%s.svc" (include "prebind.fullname" .) .Release.Namespace -}}
 {{- end -}}
 
-{{/* Labels that select pods: prebind.selectorLabels (list $ COMPONENT). */}}
+{{/* Labels that select pods, under whatever name: `prebind doctor` finds them so. prebind.selectorLabels (list $ COMPONENT) */}}
 {{- define "prebind.selectorLabels" -}}
 {{- $root := index . 0 -}}
-app.kubernetes.io/name: {{ $root.Values.nameOverride | default $root.Chart.Name }}
+app.kubernetes.io/name: {{ $root.Chart.Name }}
 app.kubernetes.io/instance: {{ $root.Release.Name }}
 app.kubernetes.io/component: {{ index . 1 }}
 {{- end -}}

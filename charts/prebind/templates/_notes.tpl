@@ -20,14 +20,15 @@
      done
 {{ end }}
 {{- $step = add1 $step }}
-{{ $step }}. Give kube-scheduler this configuration (--config), or merge it into yours with `prebind scheduler-config --patch FILE`:
+{{ $step }}. Give kube-scheduler this configuration (--config=/etc/kubernetes/prebind/scheduler-config.yaml), or merge it into
+   yours with `prebind scheduler-config --patch FILE`:
 
 # ---- begin kube-scheduler configuration ----
 {{ include "prebind.schedulerConfiguration" (dict "root" . "name" "default-scheduler" "mode" "bind" "httpTimeout" (include "prebind.httpTimeout" .) "url" $url "directory" "/etc/kubernetes/prebind" "kubeconfig" "/etc/kubernetes/scheduler.conf") }}
 # ---- end kube-scheduler configuration ----
 
-   The kubeconfig is kubeadm's; `prebind scheduler-config --for k3s` (rke2, kind) prints this with the right paths, and how
-   to restart the scheduler there. Its pod must see both the file and /etc/kubernetes/prebind.
+   The paths are kubeadm's, and the folder must be mounted into the scheduler's pod. `prebind scheduler-config --for kubeadm`
+   (k3s, rke2, kind) prints this with the right paths and tells how to restart the scheduler there.
 {{- if eq $host "CLUSTER-IP" }}
    CLUSTER-IP is what this prints (a scheduler on the host network cannot resolve Service names):
 
@@ -36,7 +37,7 @@
 {{ $step = add1 $step }}
 {{ $step }}. See that all is well: `helm test {{ .Release.Name }} --namespace {{ .Release.Namespace }} --logs`, and on a control-plane node
 
-     prebind doctor --scheduler-config FILE --service-account {{ .Release.Namespace }}/{{ include "prebind.serviceAccountName" . }}
+     prebind doctor --scheduler-config /etc/kubernetes/prebind/scheduler-config.yaml --service-account {{ .Release.Namespace }}/{{ include "prebind.serviceAccountName" . }}
        {{- if $plain }} --endpoint {{ $url }}{{ end }}
 {{ end -}}
 

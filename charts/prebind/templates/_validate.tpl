@@ -24,6 +24,14 @@
 {{- else if eq $port $opsPort }}
 - "config.server.opsAddress: has the same port {{ $port }} as config.server.address; give each one of its own"
 {{- end }}
+{{- if and $server.insecure (ne .Values.tls.type "none") }}
+- "config.server.insecure: is for plain HTTP, but tls.type is {{ .Values.tls.type }}; leave it out, or use tls.type=none"
+{{- end }}
+{{- with $server.tls }}
+{{- if and .allowedClientNames (not .clientCAFile) }}
+- "config.server.tls.allowedClientNames: nobody's name is checked without clientCAFile; leave out one of them"
+{{- end }}
+{{- end }}
 {{- if eq .Values.tls.type "none" }}
 {{- if $server.tls }}
 - "tls.type: none, but config.server.tls is set; name the Secret with your certificate in tls.existingSecret.server and use tls.type=existingSecret, or remove config.server.tls"
