@@ -55,6 +55,10 @@
 {{- if and (eq .Values.mode "deployment") (lt (int .Values.replicas) 1) }}
 - "replicas: 0 would leave every pod of the registered schedulers pending, prebind's own ones among them; take prebind out of the scheduler's configuration first, then uninstall"
 {{- end }}
+{{- $address := ((lookup "v1" "Service" .Release.Namespace (include "prebind.fullname" .)).spec).clusterIP }}
+{{- if and (eq .Values.mode "deployment") $address .Values.service.clusterIP (ne $address .Values.service.clusterIP) }}
+- "service.clusterIP: the Service has {{ $address }}, which cannot be changed; leave it empty or as it is (the schedulers' configuration names it), or delete the Service first"
+{{- end }}
 {{- if and (not .Values.serviceAccount.create) (not .Values.serviceAccount.name) }}
 - "serviceAccount.name: is needed with serviceAccount.create=false: prebind's rights must not go to the account that every pod of the namespace has"
 {{- end }}
