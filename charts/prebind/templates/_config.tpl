@@ -45,6 +45,12 @@
 {{- if regexMatch "^(127\\.[0-9.]+|localhost|\\[::1\\]):" (toString .) -}}true{{- end -}}
 {{- end -}}
 
+{{/* The host by which the bind verbs are reached on their own node (mode daemonset). */}}
+{{- define "prebind.nearHost" -}}
+{{- $host := regexReplaceAll ":[0-9]+$" (include "prebind.config" . | fromYaml).server.address "" -}}
+{{- if has $host (list "" "0.0.0.0" "[::]") -}}127.0.0.1{{- else -}}{{ $host }}{{- end -}}
+{{- end -}}
+
 {{/* A Go duration in seconds, such as 90.5 for "1m30.5s". */}}
 {{- define "prebind.seconds" -}}
 {{- $units := dict "h" 3600.0 "m" 60.0 "s" 1.0 "ms" 0.001 "us" 0.000001 "µs" 0.000001 "ns" 0.000000001 -}}

@@ -44,7 +44,7 @@
 {{/* The host that the scheduler calls; the Service's address is known once it is there. */}}
 {{- define "prebind.notes.host" -}}
 {{- if eq .Values.mode "daemonset" -}}
-{{- regexReplaceAll ":[0-9]+$" (include "prebind.config" . | fromYaml).server.address "" | default "127.0.0.1" -}}
+{{- include "prebind.nearHost" . -}}
 {{- else -}}
 {{- $service := lookup "v1" "Service" .Release.Namespace (include "prebind.fullname" .) -}}
 {{- $address := .Values.service.clusterIP | default ($service.spec).clusterIP | default "CLUSTER-IP" -}}
