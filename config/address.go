@@ -14,9 +14,9 @@ func validateAddresses(at *field.Path, s Server) field.ErrorList {
 	address, mistakes := parseAddress(at.Child("address"), s.Address)
 	opsAddress, more := parseAddress(at.Child("opsAddress"), s.OpsAddress)
 	mistakes = append(mistakes, more...)
-	if address != nil && !address.loopback() {
-		mistakes = append(mistakes, field.Invalid(at.Child("address"), s.Address,
-			"must be on loopback, such as 127.0.0.1:8888: this version serves plain HTTP, and whoever reaches it can bind pods; TLS for other addresses comes with a later version"))
+	if address != nil && !address.loopback() && s.TLS == nil && !s.Insecure {
+		mistakes = append(mistakes, field.Forbidden(at.Child("address"),
+			"plain HTTP on "+s.Address+", where whoever reaches it can bind pods: set server.tls, use loopback such as 127.0.0.1:8888, or accept the risk with server.insecure: true"))
 	}
 	if address != nil && opsAddress != nil && address.clashes(opsAddress) {
 		mistakes = append(mistakes, field.Invalid(at.Child("opsAddress"), s.OpsAddress, "must differ from server.address"))

@@ -137,7 +137,9 @@ func typeAt(dotted string) reflect.Type {
 	for key := range strings.SplitSeq(dotted, ".") {
 		for f := range at.Fields() {
 			if f.Tag.Get("json") == key {
-				at = f.Type
+				if at = f.Type; at.Kind() == reflect.Pointer {
+					at = at.Elem()
+				}
 				break
 			}
 		}
@@ -159,6 +161,8 @@ func expected(t reflect.Type) string {
 		return "must be a string"
 	case reflect.Int:
 		return "must be a whole number"
+	case reflect.Bool:
+		return "must be true or false"
 	default:
 		return "must be a number"
 	}

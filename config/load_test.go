@@ -22,7 +22,7 @@ func TestDefaultYAMLEqualsDefault(t *testing.T) {
 	if diff := cmp.Diff(config.Default(), got); diff != "" {
 		t.Errorf("DefaultYAML differs from Default (-default +file):\n%s", diff)
 	}
-	for _, key := range []string{"permit:", "postBind:", "kubeconfig:", "staticCompletion:", "format:"} {
+	for _, key := range []string{"permit:", "postBind:", "insecure:", "tls:", "kubeconfig:", "staticCompletion:", "format:"} {
 		if !strings.Contains(config.DefaultYAML(), key) {
 			t.Errorf("DefaultYAML does not show the key %q", key)
 		}
@@ -48,6 +48,15 @@ func TestLoad(t *testing.T) {
 		}},
 		"localhost and IPv6": {file: header + "server: {address: 'localhost:1', opsAddress: '[::]:2'}\n", want: func(c *config.PrebindConfiguration) {
 			c.Server.Address, c.Server.OpsAddress = "localhost:1", "[::]:2"
+		}},
+		"TLS anywhere, callers not authenticated": {file: header + "server: {address: ':8443', tls: {certFile: c, keyFile: k}}\n", want: func(c *config.PrebindConfiguration) {
+			c.Server.Address, c.Server.TLS = ":8443", &config.TLS{CertFile: "c", KeyFile: "k"}
+		}},
+		"TLS for some callers": {file: header + "server: {tls: {certFile: c, keyFile: k, clientCAFile: a, allowedClientNames: [x, 'spiffe://y']}}\n", want: func(c *config.PrebindConfiguration) {
+			c.Server.TLS = &config.TLS{CertFile: "c", KeyFile: "k", ClientCAFile: "a", AllowedClientNames: []string{"x", "spiffe://y"}}
+		}},
+		"plain HTTP anywhere, as asked for": {file: header + "server: {address: ':8888', insecure: true}\n", want: func(c *config.PrebindConfiguration) {
+			c.Server.Address, c.Server.Insecure = ":8888", true
 		}},
 		"a fraction of a request per second": {file: header + "clientConnection: {qps: 0.5, burst: 1}\n", want: func(c *config.PrebindConfiguration) { c.ClientConnection.QPS, c.ClientConnection.Burst = 0.5, 1 }},
 		"durations as Go writes them":        {file: header + "volumes: {bindTimeout: 1m30s}\n", want: func(c *config.PrebindConfiguration) { c.Volumes.BindTimeout.Duration = 90 * time.Second }},
@@ -90,7 +99,7 @@ func TestLoadMistakesOfForm(t *testing.T) {
 		"unknown keys": {
 			file: header + "tls: {}\nserver: {port: 1}\n",
 			want: []string{
-				"server.port: Forbidden: unknown key, known ones here: address, opsAddress, maxBindCalls, shutdownDelay, drainTimeout",
+				"server.port: Forbidden: unknown key, known ones here: address, opsAddress, insecure, tls, maxBindCalls, shutdownDelay, drainTimeout",
 				"tls: Forbidden: unknown key, known ones here: apiVersion, kind, server, clientConnection, volumes, plugins, logging",
 			},
 		},
@@ -136,6 +145,21 @@ extra: 1
 				`volumes.bindTimeout: Invalid value: 10: must be a duration such as "90s" or "10m"`,
 				`volumes.staticCompletion: Invalid value: ["a"]: must be a string`,
 			},
+		},
+		"TLS with wrong keys and types": {
+			file: header + "server: {insecure: 'no', tls: {certFile: c, keyFile: 1, clientCaFile: a, ca: b, allowedClientNames: x}}\n",
+			want: []string{
+				`server.insecure: Invalid value: "no": must be true or false`,
+				"server.tls.allowedClientNames: Invalid value: \"x\": must be a list of strings",
+				"server.tls.ca: Forbidden: unknown key, known ones here: certFile, keyFile, clientCAFile, allowedClientNames",
+				`server.tls.clientCaFile: Forbidden: unknown key, did you mean "clientCAFile"?`,
+				"server.tls.keyFile: Invalid value: 1: must be a string",
+				"server.tls.keyFile: Required value: must be the path of the private key of certFile",
+			},
+		},
+		"TLS that is no mapping": {
+			file: header + "server: {tls: true}\n",
+			want: []string{"server.tls: Invalid value: true: must be a mapping"},
 		},
 		"a duration without a unit": {
 			file: header + "volumes: {bindTimeout: '10'}\n",

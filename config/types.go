@@ -30,13 +30,18 @@ type PrebindConfiguration struct {
 // or a DNS name. Port 0 takes a free port, which the log names. The two
 // addresses must differ unless their port is 0. Empty is a mistake.
 type Server struct {
-	// Address serves the extender verbs, POST /v1/bind, as plain HTTP. It must
-	// be on loopback: whoever reaches it can bind pods, and this version has no
-	// TLS. Default "127.0.0.1:8888".
+	// Address serves the extender verbs, POST /v1/bind. It must be on loopback
+	// unless TLS is set or Insecure is true. Default "127.0.0.1:8888".
 	Address string `json:"address"`
 	// OpsAddress serves GET /livez, /readyz and /metrics. An empty host
 	// (":8889") means all interfaces. Default "127.0.0.1:8889".
 	OpsAddress string `json:"opsAddress"`
+	// Insecure allows plain HTTP on an Address that is not on loopback: whoever
+	// reaches it can then bind pods. It cannot stand beside TLS. Default false.
+	Insecure bool `json:"insecure"`
+	// TLS makes Address speak HTTPS. OpsAddress stays plain HTTP. Absent means
+	// plain HTTP. Default absent.
+	TLS *TLS `json:"tls"`
 	// MaxBindCalls is how many bind calls may run at once, those that wait for
 	// a provisioner among them; more are answered the retryable error
 	// TooManyCalls. It bounds memory: a call that waits takes about 60 KiB. At
@@ -51,6 +56,26 @@ type Server struct {
 	// ShutdownDelay it should stay below the pod's
 	// terminationGracePeriodSeconds. At least 1s. Default "25s".
 	DrainTimeout Duration `json:"drainTimeout"`
+}
+
+// TLS says how the extender verbs are served over HTTPS (TLS 1.2 or 1.3), and
+// who may call them. The files are PEM; they are read again when they change,
+// and a file that cannot be used then leaves the old content in place.
+type TLS struct {
+	// CertFile is the path of the serving certificate, with its intermediates
+	// behind it. Required.
+	CertFile string `json:"certFile"`
+	// KeyFile is the path of its private key. Required.
+	KeyFile string `json:"keyFile"`
+	// ClientCAFile is the path of the authorities whose client certificates are
+	// accepted; a caller without one is refused. Empty means that callers are
+	// not authenticated. Default "".
+	ClientCAFile string `json:"clientCAFile"`
+	// AllowedClientNames are the callers accepted among those with a
+	// certificate of ClientCAFile: the certificate's common name, or one of its
+	// DNS names, e-mail addresses or URIs, must be one of these, letter for
+	// letter. Empty means any. Needs ClientCAFile. Default [].
+	AllowedClientNames []string `json:"allowedClientNames"`
 }
 
 // ClientConnection is the connection to the API server.

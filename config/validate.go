@@ -33,7 +33,7 @@ func validate(cfg *PrebindConfiguration, opts Options) field.ErrorList {
 }
 
 func validateServer(at *field.Path, s Server) field.ErrorList {
-	mistakes := validateAddresses(at, s)
+	mistakes := append(validateAddresses(at, s), validateTLS(at, s)...)
 	if s.MaxBindCalls <= 0 {
 		mistakes = append(mistakes, field.Invalid(at.Child("maxBindCalls"), s.MaxBindCalls, "must be greater than 0"))
 	}

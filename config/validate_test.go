@@ -32,6 +32,24 @@ func TestLoadMistakesOfMeaning(t *testing.T) {
 				`server.shutdownDelay: Invalid value: "-1s": must not be negative`,
 			},
 		},
+		"TLS without its files": {
+			file: "server: {tls: {}}",
+			want: []string{
+				"server.tls.certFile: Required value: must be the path of the serving certificate; leave server.tls out for plain HTTP",
+				"server.tls.keyFile: Required value: must be the path of the private key of certFile",
+			},
+		},
+		"TLS without its key, names without a CA, and plain HTTP": {
+			file: "server: {address: ':8443', insecure: true, tls: {certFile: c, allowedClientNames: [a, '', a, null]}}",
+			want: []string{
+				"server.insecure: Forbidden: plain HTTP and server.tls exclude each other: leave one of them out",
+				"server.tls.allowedClientNames[1]: Required value: must be the name of a client certificate",
+				`server.tls.allowedClientNames[2]: Duplicate value: "a"`,
+				"server.tls.allowedClientNames[3]: Required value: must be the name of a client certificate",
+				"server.tls.clientCAFile: Required value: must be set beside allowedClientNames: without it nobody's name is checked",
+				"server.tls.keyFile: Required value: must be the path of the private key of certFile",
+			},
+		},
 		"a time-out that is too short": {
 			file: "volumes: {bindTimeout: 10ms}",
 			want: []string{`volumes.bindTimeout: Invalid value: "10ms": must be at least 1s`},
@@ -83,7 +101,7 @@ func TestLoadMistakesOfMeaning(t *testing.T) {
 func TestLoadAddresses(t *testing.T) {
 	const (
 		form     = "must be host:port, such as 127.0.0.1:8888 or [::1]:8888"
-		loopback = "must be on loopback, such as 127.0.0.1:8888: this version serves plain HTTP, and whoever reaches it can bind pods; TLS for other addresses comes with a later version"
+		loopback = ", where whoever reaches it can bind pods: set server.tls, use loopback such as 127.0.0.1:8888, or accept the risk with server.insecure: true"
 		port     = "port must be a number from 0 to 65535"
 		differ   = "must differ from server.address"
 	)
@@ -99,9 +117,9 @@ func TestLoadAddresses(t *testing.T) {
 		"no port":                         {address: "127.0.0.1", ops: "::1", want: []string{`server.address: Invalid value: "127.0.0.1": ` + form, `server.opsAddress: Invalid value: "::1": ` + form}},
 		"a port by name, and one too big": {address: "127.0.0.1:http", ops: ":65536", want: []string{`server.address: Invalid value: "127.0.0.1:http": ` + port, `server.opsAddress: Invalid value: ":65536": ` + port}},
 		"a host that is none":             {address: "127.0.0.1:1", ops: "a_b:1", want: []string{`server.opsAddress: Invalid value: "a_b:1": host must be an IP address or a DNS name`}},
-		"all interfaces":                  {address: ":1", ops: ":2", want: []string{`server.address: Invalid value: ":1": ` + loopback}},
-		"another machine's":               {address: "10.0.0.1:1", ops: ":2", want: []string{`server.address: Invalid value: "10.0.0.1:1": ` + loopback}},
-		"a name is no loopback":           {address: "host.example.com:1", ops: ":2", want: []string{`server.address: Invalid value: "host.example.com:1": ` + loopback}},
+		"all interfaces":                  {address: ":1", ops: ":2", want: []string{"server.address: Forbidden: plain HTTP on :1" + loopback}},
+		"another machine's":               {address: "10.0.0.1:1", ops: ":2", want: []string{"server.address: Forbidden: plain HTTP on 10.0.0.1:1" + loopback}},
+		"a name is no loopback":           {address: "host.example.com:1", ops: ":2", want: []string{"server.address: Forbidden: plain HTTP on host.example.com:1" + loopback}},
 		"the same":                        {address: "127.0.0.1:1", ops: "127.0.0.1:1", want: []string{`server.opsAddress: Invalid value: "127.0.0.1:1": ` + differ}},
 		"the same, written otherwise":     {address: "127.0.0.1:1", ops: "LocalHost:1", want: []string{`server.opsAddress: Invalid value: "LocalHost:1": ` + differ}},
 		"one is all interfaces":           {address: "127.0.0.1:1", ops: ":1", want: []string{`server.opsAddress: Invalid value: ":1": ` + differ}},
