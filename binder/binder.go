@@ -90,6 +90,7 @@ func New(cfg Config) (*Binder, error) {
 // pod.
 func (b *Binder) Bind(ctx context.Context, req Request) error {
 	start := time.Now()
+	b.metrics.lastRequest.Set(float64(start.UnixMilli()) / 1000)
 	defer b.calls.Add(-1)
 	err := b.limit(b.calls.Add(1))
 	if err == nil {

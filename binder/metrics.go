@@ -20,6 +20,7 @@ type metrics struct {
 	stageDuration  *prometheus.HistogramVec
 	pluginDuration *prometheus.HistogramVec
 	inFlight       prometheus.Gauge
+	lastRequest    prometheus.Gauge
 }
 
 func newMetrics(registry prometheus.Registerer) (*metrics, error) {
@@ -46,8 +47,12 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 			Name: "prebind_bind_calls_in_flight",
 			Help: "Bind calls running now.",
 		}),
+		lastRequest: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "prebind_last_bind_request_timestamp_seconds",
+			Help: "Unix time at which the last bind call came in, refused ones included; 0 before the first: no scheduler calls this replica.",
+		}),
 	}
-	for _, collector := range []prometheus.Collector{m.calls, m.callDuration, m.stageDuration, m.pluginDuration, m.inFlight} {
+	for _, collector := range []prometheus.Collector{m.calls, m.callDuration, m.stageDuration, m.pluginDuration, m.inFlight, m.lastRequest} {
 		if err := registry.Register(collector); err != nil {
 			return nil, fmt.Errorf("registering the binder's metrics: %w", err)
 		}

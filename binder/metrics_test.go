@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
@@ -77,6 +78,7 @@ func TestMetrics(t *testing.T) {
 			"prebind_bind_calls_total{outcome=bound reason=} 1",
 			"prebind_bind_calls_total{outcome=error reason=NoCapacity} 1",
 			"prebind_bind_calls_total{outcome=error reason=PodNotFound} 1",
+			fmt.Sprintf("prebind_last_bind_request_timestamp_seconds{} %v", now()),
 			"prebind_plugin_duration_seconds{plugin=a result=error stage=preBind} 1",
 			"prebind_plugin_duration_seconds{plugin=a result=success stage=preBind} 1",
 			"prebind_plugin_duration_seconds{plugin=b result=skip stage=bind} 1",
@@ -101,5 +103,36 @@ func TestMetrics(t *testing.T) {
 		if err != nil || len(problems) > 0 {
 			t.Errorf("problems: %v, error %v", problems, err)
 		}
+	})
+}
+
+// now is the bubble's time, as metrics have it.
+func now() float64 { return float64(time.Now().Unix()) }
+
+// TestLastBindRequest: the gauge tells when a scheduler last called, even if the
+// call was refused.
+func TestLastBindRequest(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := startLimited(t, 1, posts)
+		want := func(timestamp float64) {
+			t.Helper()
+			if line := fmt.Sprintf("prebind_last_bind_request_timestamp_seconds{} %v", timestamp); !slices.Contains(e.samples(), line) {
+				t.Errorf("no %q in %q", line, e.samples())
+			}
+		}
+		want(0)
+		_ = e.bind(binder.Request{})
+		want(now())
+		time.Sleep(time.Hour) // the bubble's
+		want(now() - 3600)
+
+		g := &gate{open: make(chan error), heeds: true}
+		e.spies["a"].do["preBind"] = g.pass
+		first := e.call(request("db-0"))
+		time.Sleep(time.Minute)
+		wantText(t, e.bind(request("db-1")), "TooManyCalls: this replica of prebind runs server.maxBindCalls (1) bind calls already; the scheduler tries again")
+		want(now())
+		g.open <- nil
+		first.ends("")
 	})
 }
