@@ -45,11 +45,12 @@ const (
 	// connection: the side that sends must close first, or a call is lost
 	// that it believes to be on a live connection.
 	idleTimeout = 120 * time.Second
-	// noKeepAlive turns TCP's probes off for the verbs. They are served on
-	// loopback, where a caller that dies hangs up; and the probes of thousands
-	// of calls that came in together are sent together, so that a busy kernel
-	// drops some (net.core.netdev_max_backlog), and with them, in the end, the
-	// calls. Other addresses will need the probes.
+	// noKeepAlive turns TCP's probes off for verbs on loopback, where a caller
+	// that dies hangs up; and the probes of thousands of calls that came in
+	// together are sent together, so that a busy kernel drops some
+	// (net.core.netdev_max_backlog), and with them, in the end, the calls.
+	// Elsewhere a machine that dies says nothing, so there are probes, and over
+	// HTTP/2 few connections to send them on.
 	noKeepAlive = -1
 	// maxHeaderBytes is far above the few hundred bytes of a real header.
 	maxHeaderBytes = 32 << 10
@@ -62,6 +63,9 @@ type Config struct {
 	Address string
 	// OpsAddress is where health and metrics are served. Required.
 	OpsAddress string
+
+	// TLS makes Address speak HTTPS. Nil means plain HTTP.
+	TLS *TLS
 
 	// Binder answers POST /v1/bind. Required.
 	Binder Binder
@@ -118,5 +122,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.DrainTimeout == 0 {
 		c.DrainTimeout = DefaultDrainTimeout
 	}
-	return c, nil
+	var err error
+	c.TLS, err = c.TLS.withDefaults()
+	return c, err
 }

@@ -12,6 +12,9 @@ import (
 // readyChecks are the conditions of readiness, the configured ones first.
 func (s *Server) readyChecks() []Check {
 	checks := append([]Check{}, s.cfg.Checks...)
+	if s.certs != nil {
+		checks = append(checks, Check{Name: "tls-certificate", Check: s.certs.check})
+	}
 	return append(checks, Check{Name: "shutdown", Check: func() error {
 		if s.unready.Load() {
 			return errors.New("process is shutting down")

@@ -11,9 +11,13 @@ import (
 type metrics struct {
 	requests *prometheus.CounterVec
 	inFlight prometheus.Gauge
+	// The rest is registered only with TLS: an expiry of 0 would look like an
+	// emergency.
+	certificateExpiry prometheus.Gauge
+	clientRefusals    *prometheus.CounterVec
 }
 
-func newMetrics(registry prometheus.Registerer) (*metrics, error) {
+func newMetrics(registry prometheus.Registerer, overTLS bool) (*metrics, error) {
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "prebind_http_requests_total",
@@ -23,9 +27,21 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 			Name: "prebind_http_requests_in_flight",
 			Help: "HTTP requests being served now.",
 		}),
+		certificateExpiry: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "prebind_tls_certificate_expiration_timestamp_seconds",
+			Help: "Unix time at which the serving certificate in use expires.",
+		}),
+		clientRefusals: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "prebind_tls_client_refusals_total",
+			Help: "Handshakes and requests on the extender's port that were refused because of who sent them, or because they were no TLS, by reason.",
+		}, []string{"reason"}),
 	}
 	m.requests.WithLabelValues(pathBind, "200") // so that the series starts at 0
-	for _, collector := range []prometheus.Collector{m.requests, m.inFlight} {
+	collectors := []prometheus.Collector{m.requests, m.inFlight}
+	if overTLS {
+		collectors = append(collectors, m.certificateExpiry, m.clientRefusals)
+	}
+	for _, collector := range collectors {
 		if err := registry.Register(collector); err != nil {
 			return nil, fmt.Errorf("registering the server's metrics: %w", err)
 		}

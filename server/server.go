@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -22,6 +23,11 @@ type Server struct {
 	draining atomic.Bool // and verbs are refused
 
 	verbs, ops *listener
+
+	// Only with TLS.
+	certs    *certificates
+	refusals *refusals
+	callers  *callers // only with a client CA
 }
 
 // listener is one address and what is served on it.
@@ -29,6 +35,8 @@ type listener struct {
 	name string
 	net.Listener
 	http *http.Server
+	// secure is the Listener if it speaks TLS.
+	secure *tlsListener
 }
 
 // New opens both listeners, so that an address in use is an error here, and
@@ -40,16 +48,43 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{cfg: cfg}
-	if s.metrics, err = newMetrics(cfg.Registry); err != nil {
+	if s.metrics, err = newMetrics(cfg.Registry, cfg.TLS != nil); err != nil {
 		return nil, err
 	}
-	if s.verbs, err = s.listen("extender verbs", "server.address", cfg.Address, noKeepAlive, s.verbRoutes()); err != nil {
-		return nil, err
+	if cfg.TLS != nil {
+		if err := s.setUpTLS(); err != nil {
+			return nil, err
+		}
+	}
+	if s.verbs, err = s.listen("extender verbs", "server.address", cfg.Address, verbsKeepAlive(cfg.Address), s.verbRoutes()); err != nil {
+		return nil, errors.Join(err, s.close())
 	}
 	if s.ops, err = s.listen("health and metrics", "server.opsAddress", cfg.OpsAddress, 0, s.opsRoutes()); err != nil {
-		return nil, errors.Join(err, s.verbs.Close())
+		return nil, errors.Join(err, s.close())
+	}
+	if cfg.TLS != nil {
+		s.secure(s.verbs)
 	}
 	return s, nil
+}
+
+// close undoes a New that fails.
+func (s *Server) close() error {
+	if s.certs != nil {
+		s.certs.close()
+	}
+	if s.verbs != nil {
+		return s.verbs.Close()
+	}
+	return nil
+}
+
+// verbsKeepAlive is net.ListenConfig.KeepAlive for the verbs.
+func verbsKeepAlive(address string) time.Duration {
+	if resolved, err := net.ResolveTCPAddr("tcp", address); err == nil && resolved.IP.IsLoopback() {
+		return noKeepAlive
+	}
+	return 0
 }
 
 // listen opens one listener. key is where its address stands in the
@@ -90,6 +125,13 @@ func (s *Server) OpsAddr() net.Addr { return s.ops.Addr() }
 // so that health can be seen to the end. The error says what failed, or that
 // calls were cut off; an orderly stop is nil. Call Run once.
 func (s *Server) Run(ctx context.Context) error {
+	background, endBackground := context.WithCancel(context.WithoutCancel(ctx))
+	var following sync.WaitGroup
+	if s.certs != nil {
+		following.Go(func() { s.certs.run(background) })
+	}
+	defer following.Wait()
+	defer endBackground()
 	var serving errgroup.Group
 	failed, fail := context.WithCancel(context.WithoutCancel(ctx))
 	defer fail()
@@ -102,7 +144,8 @@ func (s *Server) Run(ctx context.Context) error {
 			return nil
 		})
 	}
-	s.cfg.Logger.Info("serving", zap.Stringer("address", s.Addr()), zap.Stringer("opsAddress", s.OpsAddr()))
+	s.cfg.Logger.Info("serving", zap.Stringer("address", s.Addr()), zap.Bool("tls", s.certs != nil), zap.Stringer("opsAddress", s.OpsAddr()))
+	s.warnOfExposure()
 	select {
 	case <-ctx.Done():
 	case <-failed.Done():
@@ -129,6 +172,9 @@ func (s *Server) drain(ctx context.Context) error {
 
 // stop lets running requests end until ctx is done, then cuts them off.
 func (l *listener) stop(ctx context.Context) error {
+	if l.secure != nil {
+		defer l.secure.wait()
+	}
 	if err := l.http.Shutdown(ctx); err != nil {
 		return errors.Join(fmt.Errorf("stopping %s, requests were cut off: %w", l.name, err), l.http.Close())
 	}

@@ -81,6 +81,7 @@ func serve(ctx context.Context, file string, cfg *config.PrebindConfiguration, k
 	srv, err := server.New(server.Config{
 		Address:       cfg.Server.Address,
 		OpsAddress:    cfg.Server.OpsAddress,
+		TLS:           serverTLS(cfg.Server.TLS),
 		Binder:        engine.binder,
 		Checks:        engine.checks,
 		Drain:         engine.drain,
@@ -97,6 +98,14 @@ func serve(ctx context.Context, file string, cfg *config.PrebindConfiguration, k
 	}
 	logger.Info("stopped")
 	return nil
+}
+
+// serverTLS hands server.tls on.
+func serverTLS(t *config.TLS) *server.TLS {
+	if t == nil {
+		return nil
+	}
+	return &server.TLS{CertFile: t.CertFile, KeyFile: t.KeyFile, ClientCAFile: t.ClientCAFile, AllowedClientNames: t.AllowedClientNames}
 }
 
 // runBoth runs the server beside the engine until ctx is done or one of them

@@ -9,6 +9,9 @@ type Code string
 const (
 	// InvalidRequest: the call lacks an argument or one is malformed.
 	InvalidRequest Code = "InvalidRequest"
+	// ClientRefused: the caller's certificate is not accepted, or it speaks
+	// plain HTTP where TLS is needed.
+	ClientRefused Code = "ClientRefused"
 	// NotReady: the caches are not synced yet; the scheduler retries.
 	NotReady Code = "NotReady"
 	// ShuttingDown: this replica stops; the scheduler retries.
