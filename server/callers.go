@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -15,12 +16,12 @@ import (
 	"github.com/prebind/prebind/internal/fault"
 )
 
-// callers are the connections with a client certificate. A handshake checks it
-// once, but a connection outlives what was true then: authorities are replaced
-// and certificates expire. So each request is checked again.
+// callers are the connections of a listener that wants client certificates. Each
+// request is checked, not only each connection, which outlives what was true at
+// its start: authorities are replaced and certificates expire.
 type callers struct {
-	// allowed are the names accepted; empty: any.
-	allowed   []string
+	// names are those accepted; empty: any.
+	names     []string
 	authority func() *authority
 
 	mu   sync.Mutex
@@ -29,10 +30,8 @@ type callers struct {
 
 // caller is who is at the other end of a connection.
 type caller struct {
-	certs    []*x509.Certificate // as sent, the leaf first
-	remote   net.Addr
+	certs    []*x509.Certificate // as sent, the leaf first; may be empty
 	accepted time.Time
-	allowed  bool // its name is
 
 	mu sync.Mutex
 	// checked is against what the certificate was last found good, and until
@@ -42,30 +41,18 @@ type caller struct {
 	idle    bool
 }
 
-// refusal is why a caller is not served.
-type refusal struct {
-	reason string
-	err    error // for the pod's event
-}
-
 type callerKey struct{}
 
-func newCallers(allowed []string, authority func() *authority) *callers {
-	return &callers{allowed: allowed, authority: authority, open: map[net.Conn]*caller{}}
+func newCallers(names []string, authority func() *authority) *callers {
+	return &callers{names: names, authority: authority, open: map[net.Conn]*caller{}}
 }
 
 // connContext is http.Server.ConnContext.
 func (c *callers) connContext(ctx context.Context, conn net.Conn) context.Context {
-	secure, ok := conn.(*tls.Conn)
-	if !ok {
-		return ctx
+	who := &caller{accepted: time.Now()}
+	if secure, ok := conn.(*tls.Conn); ok { // always, and its handshake is done
+		who.certs = secure.ConnectionState().PeerCertificates
 	}
-	certs := secure.ConnectionState().PeerCertificates
-	if len(certs) == 0 { // not asked for
-		return ctx
-	}
-	who := &caller{certs: certs, remote: conn.RemoteAddr(), accepted: time.Now()}
-	who.allowed = len(c.allowed) == 0 || slices.ContainsFunc(namesOf(certs[0]), func(name string) bool { return slices.Contains(c.allowed, name) })
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.open[conn] = who
@@ -80,14 +67,13 @@ func (c *callers) connState(conn net.Conn, state http.ConnState) {
 	if who == nil {
 		return
 	}
-	switch state {
-	case http.StateClosed, http.StateHijacked:
+	if state == http.StateClosed || state == http.StateHijacked {
 		delete(c.open, conn)
-	default:
-		who.mu.Lock()
-		defer who.mu.Unlock()
-		who.idle = state == http.StateIdle
+		return
 	}
+	who.mu.Lock()
+	defer who.mu.Unlock()
+	who.idle = state == http.StateIdle
 }
 
 // closeIdle ends connections at rest whose certificate is no longer good. Then
@@ -100,37 +86,39 @@ func (c *callers) closeIdle() {
 	for conn, who := range c.open {
 		who.mu.Lock()
 		if who.idle && who.verify(now, current) != nil {
-			go func() { _ = conn.Close() }() // which may write, and comes back by connState
+			go func() { _ = conn.Close() }() // it may write, and it comes back by connState
 		}
 		who.mu.Unlock()
 	}
 }
 
-// check tells whether a request may be served, and whether the connection is
-// to end with its answer.
-func (c *callers) check(who *caller) (refused *refusal, end bool) {
-	if !who.allowed {
-		return &refusal{reasonName, fault.New(fault.ClientRefused,
-			"%s is not among server.tls.allowedClientNames of prebind", who.describe())}, false
-	}
+// check returns why a request must not be served, with its reason, or nil. end
+// tells that the connection has to end with the answer.
+func (c *callers) check(who *caller) (reason string, refused error, end bool) {
 	now, current := time.Now(), c.authority()
-	end = who.accepted.Before(current.since) || now.Sub(who.accepted) > maxCallerAge
 	who.mu.Lock()
 	defer who.mu.Unlock()
-	err := who.verify(now, current)
-	if err == nil {
-		return nil, end
+	if err := who.verify(now, current); err != nil {
+		if now.Before(who.until) && now.Sub(current.since) < revocationGrace {
+			return "", nil, true
+		}
+		return verifyReason(err), fault.New(fault.ClientRefused, "%s is not accepted by prebind: %w", who.describe(), err), true
 	}
-	if now.Before(who.until) && now.Sub(current.since) < revocationGrace {
-		return nil, true
+	if len(c.names) > 0 && !slices.ContainsFunc(namesOf(who.certs[0]), func(name string) bool { return slices.Contains(c.names, name) }) {
+		return reasonName, fault.New(fault.ClientRefused, "%s is not among server.tls.allowedClientNames of prebind", who.describe()), true
 	}
-	return &refusal{handshakeReason(err), fault.New(fault.ClientRefused,
-		"%s is no longer accepted by prebind: %w", who.describe(), err)}, true
+	return "", nil, who.accepted.Before(current.since) || now.Sub(who.accepted) > maxCallerAge
 }
+
+// errNoCertificate tells what to do, because it ends in the pod's event.
+var errNoCertificate = errors.New("set tlsConfig.certFile and keyFile in the scheduler's extender entry")
 
 // verify checks the certificate as the handshake did, unless it is known to be
 // good. who.mu must be held.
 func (who *caller) verify(now time.Time, current *authority) error {
+	if len(who.certs) == 0 {
+		return errNoCertificate
+	}
 	if who.checked == current && now.Before(who.until) {
 		return nil
 	}
@@ -156,17 +144,20 @@ func (who *caller) verify(now time.Time, current *authority) error {
 
 // describe names the caller for people.
 func (who *caller) describe() string {
-	const most = 5
-	names := namesOf(who.certs[0])
-	if len(names) == 0 {
-		return "the client certificate, which has no name,"
+	if len(who.certs) == 0 {
+		return "a call without a client certificate"
 	}
-	text := fmt.Sprintf("%q", names[:min(most, len(names))])
-	text = strings.Trim(text, "[]")
-	if len(names) > most {
+	const most = 5
+	leaf := who.certs[0]
+	names := namesOf(leaf)
+	text := strings.Trim(fmt.Sprintf("%q", names[:min(most, len(names))]), "[]")
+	switch {
+	case len(names) == 0:
+		text = "nobody"
+	case len(names) > most:
 		text += " ..."
 	}
-	return "the client certificate of " + text
+	return fmt.Sprintf("the client certificate of %s, issued by %q,", text, leaf.Issuer.CommonName)
 }
 
 // namesOf returns the names that a certificate can be allowed by.

@@ -87,8 +87,18 @@ func (l *tlsListener) handOn(a accepted) bool {
 func (l *tlsListener) handshake(raw net.Conn) {
 	ctx, cancel := context.WithTimeout(l.ctx, handshakeTimeout)
 	defer cancel()
-	conn := tls.Server(raw, l.config)
-	err := conn.HandshakeContext(ctx)
+	peeked := &peekedConn{Conn: raw}
+	err := peeked.peek(ctx)
+	if err == nil && looksLikeHTTP(peeked.begin) {
+		l.refused(raw, errPlainHTTP)
+		answerPlainHTTP(peeked)
+		l.hangUp(raw)
+		return
+	}
+	conn := tls.Server(peeked, l.config)
+	if err == nil {
+		err = conn.HandshakeContext(ctx)
+	}
 	switch {
 	case err == nil:
 		if !l.handOn(accepted{conn: conn}) {
@@ -101,6 +111,34 @@ func (l *tlsListener) handshake(raw net.Conn) {
 		l.refused(raw, err)
 	}
 	l.hangUp(raw)
+}
+
+// peekedConn is a connection whose first bytes have been looked at. They cannot
+// be had from crypto/tls, which reads more than it hands back.
+type peekedConn struct {
+	net.Conn
+	begin []byte // not yet read
+}
+
+// peek waits for the first bytes.
+func (p *peekedConn) peek(ctx context.Context) error {
+	defer context.AfterFunc(ctx, func() { _ = p.SetReadDeadline(time.Unix(1, 0)) })()
+	begin := make([]byte, 5)
+	_, err := io.ReadFull(p.Conn, begin)
+	p.begin = begin
+	return err
+}
+
+// Read implements net.Conn.
+func (p *peekedConn) Read(b []byte) (int, error) {
+	if len(p.begin) == 0 {
+		return p.Conn.Read(b)
+	}
+	n := copy(b, p.begin)
+	if p.begin = p.begin[n:]; len(p.begin) == 0 {
+		p.begin = nil
+	}
+	return n, nil
 }
 
 // hangUp closes a connection so that the client gets to read what was sent last:
@@ -117,22 +155,18 @@ func (l *tlsListener) hangUp(conn net.Conn) {
 }
 
 func hungUp(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
 // refuseHandshake counts and logs a handshake that failed.
 func (s *Server) refuseHandshake(conn net.Conn, err error) {
-	reason := handshakeReason(err)
+	reason := reasonProtocol
+	if errors.Is(err, errPlainHTTP) {
+		reason = reasonPlainHTTP
+	}
 	var fields []zap.Field
-	if invalid, ok := errors.AsType[*tls.CertificateVerificationError](err); ok && len(invalid.UnverifiedCertificates) > 0 {
-		leaf := invalid.UnverifiedCertificates[0]
-		fields = append(fields, zap.Strings("clientNames", namesOf(leaf)), zap.String("issuer", leaf.Issuer.String()))
-	}
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "remote error" {
-		fields = append(fields, zap.String("hint", "the caller refused prebind's serving certificate, or sent an alert: compare its CA and server name with server.tls.certFile"))
+		fields = append(fields, zap.String("hint", "the caller refused prebind's serving certificate: compare its CA and server name with server.tls.certFile"))
 	}
-	s.refusals.add(reason, conn.RemoteAddr(), err, fields...)
-	if header, ok := errors.AsType[tls.RecordHeaderError](err); ok && reason == reasonPlainHTTP {
-		answerPlainHTTP(header.Conn, header.RecordHeader[:])
-	}
+	s.refusals.add(reason, conn.RemoteAddr().String(), err, fields...)
 }

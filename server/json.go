@@ -59,9 +59,6 @@ func answer[Req, Resp any](s *Server, v verb[Req, Resp], w http.ResponseWriter, 
 // admit decodes a request, or logs why it gets no further. It is apart from
 // answer, whose frame is on the stack for as long as a call waits.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request, maxBytes int64, req any) error {
-	if err := s.authorize(w, r); err != nil {
-		return err // it has a log line of its own
-	}
 	err := s.ready()
 	if err == nil {
 		err = s.decode(w, r, maxBytes, req)
@@ -71,25 +68,6 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, maxBytes int64, r
 			zap.String("remote", r.RemoteAddr), zap.String("requestID", requestID(w)))
 	}
 	return err
-}
-
-// authorize refuses a caller who must not be served, or no longer, and has the
-// connection end when the caller should make a new one: over HTTP/2 net/http
-// sends GOAWAY then, and what is under way on it goes on.
-func (s *Server) authorize(w http.ResponseWriter, r *http.Request) error {
-	who, ok := r.Context().Value(callerKey{}).(*caller)
-	if !ok {
-		return nil // only with a client CA are there callers; no handshake passes without a certificate then
-	}
-	refused, end := s.callers.check(who)
-	if end {
-		w.Header().Set("Connection", "close")
-	}
-	if refused == nil {
-		return nil
-	}
-	s.refusals.add(refused.reason, who.remote, refused.err, zap.Strings("clientNames", namesOf(who.certs[0])), zap.String("requestID", requestID(w)))
-	return refused.err
 }
 
 // decode reads one JSON object into req. Keys that req does not have are

@@ -49,16 +49,23 @@ type instance struct {
 func start(t testing.TB, cfg server.Config) *instance {
 	t.Helper()
 	core, logs := observer.New(zap.DebugLevel)
-	cfg.Address, cfg.OpsAddress, cfg.Logger = "127.0.0.1:0", "127.0.0.1:0", zap.New(core)
+	cfg.OpsAddress, cfg.Logger = "127.0.0.1:0", zap.New(core)
+	if cfg.Address == "" {
+		cfg.Address = "127.0.0.1:0"
+	}
 	srv, err := server.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	transport := &http.Transport{}
+	scheme := "http://"
+	if cfg.TLS != nil {
+		scheme = "https://"
+	}
 	i := &instance{
 		srv: srv,
-		url: "http://" + srv.Addr().String(), opsURL: "http://" + srv.OpsAddr().String(),
+		url: scheme + srv.Addr().String(), opsURL: "http://" + srv.OpsAddr().String(),
 		client: &http.Client{Transport: transport}, logs: logs, stop: stop, stopped: make(chan error, 1),
 	}
 	done := make(chan struct{})

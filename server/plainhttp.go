@@ -2,9 +2,8 @@ package server
 
 import (
 	"bufio"
-	"bytes"
-	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -16,33 +15,30 @@ import (
 	"github.com/prebind/prebind/internal/fault"
 )
 
-const plainHTTPText = "plain HTTP was sent to prebind's HTTPS port; in the scheduler's extender entry set urlPrefix to https://... and enableHTTPS to true"
+// errPlainHTTP tells what to do, because it ends in the pod's event.
+var errPlainHTTP = errors.New("plain HTTP was sent to prebind's HTTPS port; in the scheduler's extender entry set urlPrefix to https://... and enableHTTPS to true")
 
-// looksLikeHTTP tells whether the bytes that are no TLS record begin a request.
-func looksLikeHTTP(header tls.RecordHeaderError) bool {
-	if header.Conn == nil {
-		return false
-	}
-	switch string(header.RecordHeader[:]) {
+// looksLikeHTTP tells whether the first five bytes are those of a request.
+func looksLikeHTTP(begin []byte) bool {
+	switch string(begin) {
 	case "GET /", "HEAD ", "POST ", "PUT /", "PATCH", "DELET", "OPTIO", "CONNE", "TRACE", "PRI *":
 		return true
 	}
 	return false
 }
 
-// answerPlainHTTP refuses a request that came without TLS; begin is what was
-// read of it. A bind call gets the one kind of answer of which kube-scheduler
-// shows the text, as with every other failure.
-func answerPlainHTTP(conn net.Conn, begin []byte) {
+// answerPlainHTTP refuses a request that came without TLS. A bind call gets the
+// one kind of answer of which kube-scheduler shows the text, as with every other
+// failure.
+func answerPlainHTTP(conn net.Conn) {
 	if conn.SetDeadline(time.Now().Add(handshakeTimeout)) != nil {
 		return
 	}
-	limited := io.LimitReader(io.MultiReader(bytes.NewReader(begin), conn), maxHeaderBytes)
-	code, kind, text := http.StatusBadRequest, "text/plain; charset=utf-8", plainHTTPText+"\n"
-	req, err := http.ReadRequest(bufio.NewReader(limited))
+	code, kind, text := http.StatusBadRequest, "text/plain; charset=utf-8", errPlainHTTP.Error()+"\n"
+	req, err := http.ReadRequest(bufio.NewReader(io.LimitReader(conn, maxHeaderBytes)))
 	if err == nil && req.Method == http.MethodPost && req.URL.Path == pathBind {
 		code, kind = http.StatusOK, "application/json"
-		result := extenderv1.ExtenderBindingResult{Error: fault.Text(fault.New(fault.ClientRefused, plainHTTPText))}
+		result := extenderv1.ExtenderBindingResult{Error: fault.Text(fault.New(fault.ClientRefused, "%w", errPlainHTTP))}
 		body, _ := json.Marshal(result) // a struct of one string
 		text = string(body) + "\n"
 	}

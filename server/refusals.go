@@ -1,7 +1,6 @@
 package server
 
 import (
-	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"net"
@@ -59,17 +58,17 @@ func newRefusals(counter *prometheus.CounterVec, logger *zap.Logger) *refusals {
 }
 
 // add counts a refusal and logs it if its turn has come.
-func (r *refusals) add(reason string, remote net.Addr, err error, fields ...zap.Field) {
+func (r *refusals) add(reason, remote string, err error, fields ...zap.Field) {
 	r.counter.WithLabelValues(reason).Inc()
-	host, _, splitErr := net.SplitHostPort(remote.String())
+	host, _, splitErr := net.SplitHostPort(remote)
 	if splitErr != nil {
-		host = remote.String()
+		host = remote
 	}
 	leftOut, forgotten, tell := r.turn(refusedClient{host, reason}, time.Now())
 	if !tell {
 		return
 	}
-	fields = append(fields, zap.String("reason", reason), zap.String("remote", remote.String()), zap.Error(err))
+	fields = append(fields, zap.String("reason", reason), zap.String("remote", remote), zap.Error(err))
 	if leftOut > 0 {
 		fields = append(fields, zap.Int("leftOut", leftOut))
 	}
@@ -114,21 +113,16 @@ func (r *refusals) forget(now time.Time) {
 	}
 }
 
-// handshakeReason classifies what a failed handshake, or a verification, ended
-// with.
-func handshakeReason(err error) string {
-	if header, ok := errors.AsType[tls.RecordHeaderError](err); ok && looksLikeHTTP(header) {
-		return reasonPlainHTTP
+// verifyReason classifies why a client certificate is not good.
+func verifyReason(err error) string {
+	if errors.Is(err, errNoCertificate) {
+		return reasonNoCertificate
 	}
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
 		return reasonUnknownAuthority
 	}
 	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); ok && invalid.Reason == x509.Expired {
 		return reasonExpired // or not valid yet
-	}
-	// crypto/tls has no type for it.
-	if err.Error() == "tls: client didn't provide a certificate" {
-		return reasonNoCertificate
 	}
 	return reasonProtocol
 }
