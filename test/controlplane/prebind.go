@@ -24,6 +24,8 @@ type PrebindOptions struct {
 	BindTimeout time.Duration
 	// LogLevel is logging.level. Empty: "debug".
 	LogLevel string
+	// TLS makes the verbs HTTPS. Nil: plain HTTP.
+	TLS *ServerTLS
 	// Config is YAML laid over the generated configuration, key by key.
 	Config string
 	// APIServer replaces the API server's address, for a proxy that disturbs
@@ -113,6 +115,9 @@ func (cp *ControlPlane) StartPrebind(ctx context.Context, opts PrebindOptions) (
 // newPrebind describes a prebind process, in place of one with the same name.
 func (cp *ControlPlane) newPrebind(opts PrebindOptions, program programs.Program, config, kubeconfig string, ports []int) *Prebind {
 	p := &Prebind{url: "http://" + address(ports[0]), opsURL: "http://" + address(ports[1])}
+	if opts.TLS != nil {
+		p.url = "https://" + address(ports[0])
+	}
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	ready := func(ctx context.Context) error { return get(ctx, client, p.opsURL+"/readyz") }
 	if opts.Unready {
@@ -161,10 +166,14 @@ func (o PrebindOptions) writeConfig(dir string, port, opsPort int) (string, erro
 	if level == "" {
 		level = "debug"
 	}
+	server := map[string]any{"address": address(port), "opsAddress": address(opsPort)}
+	if o.TLS != nil {
+		server["tls"] = o.TLS
+	}
 	config := map[string]any{
 		"apiVersion": "prebind.dev/v1alpha1",
 		"kind":       "PrebindConfiguration",
-		"server":     map[string]any{"address": address(port), "opsAddress": address(opsPort)},
+		"server":     server,
 		"logging":    map[string]any{"level": level, "format": "json"},
 	}
 	if o.BindTimeout != 0 {

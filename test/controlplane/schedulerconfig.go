@@ -32,6 +32,8 @@ type SchedulerOptions struct {
 	Mode Mode
 	// URL is where the extender serves, without "/v1". Required but in ModeNone.
 	URL string
+	// TLS is the extender's tlsConfig, for a URL with https. Nil: none.
+	TLS *ExtenderTLS
 	// HTTPTimeout ends a bind call. Zero: 11 minutes, as in the example.
 	HTTPTimeout time.Duration
 	// PodInitialBackoffSeconds and PodMaxBackoffSeconds are the pauses before a
@@ -88,6 +90,9 @@ func (o SchedulerOptions) apply(config map[string]any) error {
 		return err
 	}
 	extender["urlPrefix"] = o.URL + "/v1"
+	if o.TLS != nil {
+		extender["enableHTTPS"], extender["tlsConfig"] = true, o.TLS
+	}
 	if o.HTTPTimeout != 0 {
 		extender["httpTimeout"] = o.HTTPTimeout.String()
 	}
