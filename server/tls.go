@@ -117,13 +117,21 @@ func (s *Server) secure(l *listener) {
 
 // warnOfExposure says at start who can bind pods without being asked who it is.
 func (s *Server) warnOfExposure() {
-	if address, ok := s.Addr().(*net.TCPAddr); ok && address.IP.IsLoopback() {
-		return
+	if text := exposure(s.Addr(), s.certs != nil, s.callers != nil); text != "" {
+		s.cfg.Logger.Warn(text, zap.Stringer("address", s.Addr()))
 	}
+}
+
+// exposure is the warning for an address that is served, or "".
+func exposure(address net.Addr, overTLS, authenticated bool) string {
+	tcp, ok := address.(*net.TCPAddr)
 	switch {
-	case s.certs == nil:
-		s.cfg.Logger.Warn("plain HTTP off loopback (server.insecure): whoever reaches this address can bind pods", zap.Stringer("address", s.Addr()))
-	case s.callers == nil:
-		s.cfg.Logger.Warn("callers are not authenticated (no server.tls.clientCAFile): whoever reaches this address can bind pods", zap.Stringer("address", s.Addr()))
+	case ok && tcp.IP.IsLoopback():
+		return ""
+	case !overTLS:
+		return "plain HTTP off loopback (server.insecure): whoever reaches this address can bind pods"
+	case !authenticated:
+		return "callers are not authenticated (no server.tls.clientCAFile): whoever reaches this address can bind pods"
 	}
+	return ""
 }
