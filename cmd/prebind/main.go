@@ -83,6 +83,6 @@ the pod's Binding.`,
 			HiddenDefaultCmd: true,
 		},
 	}
-	root.AddCommand(newServeCommand(), newVersionCommand())
+	root.AddCommand(newServeCommand(), newSchedulerConfigCommand(), newVersionCommand())
 	return root
 }

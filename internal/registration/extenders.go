@@ -101,7 +101,7 @@ func (c *checker) unregistered() {
 		return
 	}
 	c.found.Mode = ModeNone
-	c.fault("not-registered", "extenders", "No extender has a bindVerb: prebind is not registered in this file.",
+	c.fault(NotRegistered, "extenders", "No extender has a bindVerb: prebind is not registered in this file.",
 		"The scheduler binds volumes and pods by itself; prebind is never called.",
 		"Make the entry with: prebind scheduler-config --patch FILE. If prebind is meant to be out, all is well.")
 }

@@ -48,6 +48,10 @@ type Problem struct {
 	Mend string `json:"mend"`
 }
 
+// NotRegistered is the Check of the Fault that nobody but kube-scheduler itself
+// binds in a file, as it should be once prebind has been taken out.
+const NotRegistered = "not-registered"
+
 // CheckOptions say what Check knows beside the file.
 type CheckOptions struct {
 	// BindTimeout is prebind's volumes.bindTimeout; httpTimeout must be above

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/prebind/prebind/internal/registration"
+)
+
+// fromService fills in what the cluster knows: where prebind is, which name its
+// certificate has, and which CA signed it.
+func (c *schedulerConfig) fromService(ctx context.Context, options *registration.Options) error {
+	namespace, name, ok := strings.Cut(c.service, "/")
+	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
+		return fmt.Errorf("--from-service must be NAMESPACE/NAME, such as kube-system/prebind, it is %q", c.service)
+	}
+	cfg, err := restConfig(c.kubeconfig, "")
+	if err != nil {
+		return &runtimeError{err}
+	}
+	client, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return &runtimeError{fmt.Errorf("making the client of the API server: %w", err)}
+	}
+	service, err := client.CoreV1().Services(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return &runtimeError{fmt.Errorf("reading the Service %s: %w", c.service, err)}
+	}
+	if options.URL, err = serviceURL(service); err != nil {
+		return &runtimeError{err}
+	}
+	if !strings.HasPrefix(options.URL, "https://") {
+		return nil
+	}
+	if options.ServerName == "" {
+		options.ServerName = name + "." + namespace + ".svc"
+	}
+	return c.fromSecret(ctx, client, namespace, name+"-client", options)
+}
+
+// serviceURL returns the URL of a Service's one stable address.
+func serviceURL(service *corev1.Service) (string, error) {
+	name := service.Namespace + "/" + service.Name
+	switch address := service.Spec.ClusterIP; {
+	case service.Spec.Type == corev1.ServiceTypeExternalName:
+		return "", fmt.Errorf("the Service %s is of type ExternalName and has no address of its own; give --url", name)
+	case address == corev1.ClusterIPNone:
+		return "", fmt.Errorf("the Service %s is headless: kube-scheduler needs one address that stays, and cannot resolve the Service's name. Use the Service that has a ClusterIP, or give --url", name)
+	case address == "":
+		return "", fmt.Errorf("the Service %s has no ClusterIP yet; try again, or give --url", name)
+	}
+	var others []string
+	for _, scheme := range []string{"https", "http"} {
+		for _, port := range service.Spec.Ports {
+			if port.Name == scheme {
+				return scheme + "://" + net.JoinHostPort(service.Spec.ClusterIP, strconv.Itoa(int(port.Port))), nil
+			}
+		}
+	}
+	for _, port := range service.Spec.Ports {
+		others = append(others, fmt.Sprintf("%s (%d)", port.Name, port.Port))
+	}
+	return "", fmt.Errorf("the Service %s has no port named https or http, only %s; is it prebind's? Else give --url", name, strings.Join(others, ", "))
+}
+
+// fromSecret takes the CA from the client's Secret, and gives the files that the
+// user did not name their default paths. A Secret that may not be read is no
+// failure: its files are needed on the nodes anyway.
+func (c *schedulerConfig) fromSecret(ctx context.Context, client kubernetes.Interface, namespace, name string, options *registration.Options) error {
+	c.secret = namespace + "/" + name
+	dir := registration.Distribution(c.distribution).Dir()
+	if options.CertFile == "" && options.KeyFile == "" {
+		options.CertFile, options.KeyFile = dir+"/"+corev1.TLSCertKey, dir+"/"+corev1.TLSPrivateKeyKey
+	}
+	if options.CAFile != "" {
+		return nil
+	}
+	secret, err := client.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err == nil && len(secret.Data["ca.crt"]) == 0 {
+		err = errors.New("it has no ca.crt")
+	}
+	switch {
+	case err == nil:
+		options.CAData = secret.Data["ca.crt"]
+	case c.embedCA:
+		return &runtimeError{fmt.Errorf("reading the CA from the Secret %s: %w", c.secret, err)}
+	default:
+		options.CAFile = dir + "/ca.crt"
+		c.say("note: the Secret %s was not read (%v); the CA is expected in %s.\n", c.secret, err, options.CAFile)
+	}
+	return nil
+}
