@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,7 +17,9 @@ import (
 
 // schedulerConfig is the command `prebind scheduler-config`.
 type schedulerConfig struct {
-	flags *pflag.FlagSet
+	flags          *pflag.FlagSet
+	stdin          io.Reader
+	stdout, stderr io.Writer
 
 	mode, url, service, kubeconfig        string
 	caFile, certFile, keyFile, serverName string
@@ -26,9 +27,9 @@ type schedulerConfig struct {
 	schedulerNames                        []string
 	httpTimeout                           time.Duration
 	embedCA                               bool
-	stdin                                 io.Reader
-	stdout, stderr                        io.Writer
-	secret                                string // namespace/name of the client certificate's Secret, if known
+
+	secret  string // namespace/name of the client certificate's Secret, if known
+	patched []byte // the file to patch, once it is read
 }
 
 func newSchedulerConfigCommand() *cobra.Command {
@@ -88,7 +89,7 @@ func (c *schedulerConfig) run(ctx context.Context) error {
 	if err := c.embed(&options); err != nil {
 		return err
 	}
-	output, err := c.make(options)
+	output, err := c.render(options)
 	if err != nil {
 		return err
 	}
@@ -144,8 +145,8 @@ func (c *schedulerConfig) embed(options *registration.Options) error {
 	return nil
 }
 
-// make generates or patches.
-func (c *schedulerConfig) make(options registration.Options) ([]byte, error) {
+// render generates or patches.
+func (c *schedulerConfig) render(options registration.Options) ([]byte, error) {
 	options.KubeconfigPath = c.kubeconfigPath
 	if c.patch == "" {
 		if !c.flags.Changed("kubeconfig-path") {
@@ -153,21 +154,37 @@ func (c *schedulerConfig) make(options registration.Options) ([]byte, error) {
 		}
 		return registration.Generate(options)
 	}
-	name, data, err := c.patch, []byte(nil), error(nil)
-	if name == "-" {
-		name = "standard input"
-		data, err = io.ReadAll(c.stdin)
-	} else {
-		data, err = os.ReadFile(name)
-	}
+	name, data, err := c.read()
 	if err != nil {
-		return nil, fmt.Errorf("reading the file to patch: %w", err)
+		return nil, err
 	}
 	output, err := registration.Patch(data, options)
 	if err != nil {
 		return nil, &configError{name, err}
 	}
 	return output, nil
+}
+
+// read returns the file to patch, and its name for people. Standard input is read
+// once.
+func (c *schedulerConfig) read() (name string, data []byte, err error) {
+	name = c.patch
+	switch {
+	case c.patched != nil:
+		data = c.patched
+	case name == "-":
+		data, err = io.ReadAll(c.stdin)
+	default:
+		data, err = os.ReadFile(name)
+	}
+	if err != nil {
+		return "", nil, fmt.Errorf("reading the file to patch: %w", err)
+	}
+	c.patched = data
+	if name == "-" {
+		name = "standard input"
+	}
+	return name, data, nil
 }
 
 // warn says on standard error what is still wrong with the output: what the file
@@ -198,9 +215,9 @@ func (c *schedulerConfig) hint(found *registration.Found) error {
 		}
 		c.say("%s", text)
 	case c.patch == "":
-		c.say("--for kubeadm, k3s, rke2 or kind tells what to do with this file. The paths are kubeadm's.\n")
+		c.say("--for kubeadm, k3s, rke2 or kind tells what to do with this. The paths are kubeadm's.\n")
 	default:
-		c.say("--for kubeadm, k3s, rke2 or kind tells what to do with this file. Nothing was written to %s.\n", strings.Replace(c.patch, "-", "a file", 1))
+		c.say("The file itself is not changed. --for kubeadm, k3s, rke2 or kind tells what to do with what was printed.\n")
 	}
 	return nil
 }

@@ -72,29 +72,54 @@ func serviceURL(service *corev1.Service) (string, error) {
 }
 
 // fromSecret takes the CA from the client's Secret, and gives the files that the
-// user did not name their default paths. A Secret that may not be read is no
-// failure: its files are needed on the nodes anyway.
+// user did not name, nor the file to patch, their default paths. A Secret that
+// may not be read is no failure: its files are needed on the nodes anyway.
 func (c *schedulerConfig) fromSecret(ctx context.Context, client kubernetes.Interface, namespace, name string, options *registration.Options) error {
 	c.secret = namespace + "/" + name
+	there, err := c.there()
+	if err != nil {
+		return err
+	}
 	dir := registration.Distribution(c.distribution).Dir()
-	if options.CertFile == "" && options.KeyFile == "" {
+	if options.CertFile == "" && options.KeyFile == "" && there.CertFile == "" && len(there.CertData) == 0 {
 		options.CertFile, options.KeyFile = dir+"/"+corev1.TLSCertKey, dir+"/"+corev1.TLSPrivateKeyKey
 	}
-	if options.CAFile != "" {
+	if options.CAFile != "" || there.CAFile != "" && !c.embedCA {
 		return nil
 	}
 	secret, err := client.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
-	if err == nil && len(secret.Data["ca.crt"]) == 0 {
-		err = errors.New("it has no ca.crt")
+	if err == nil && len(secret.Data[caKey]) == 0 {
+		err = errors.New("it has no " + caKey)
 	}
 	switch {
 	case err == nil:
-		options.CAData = secret.Data["ca.crt"]
+		options.CAData = secret.Data[caKey]
 	case c.embedCA:
 		return &runtimeError{fmt.Errorf("reading the CA from the Secret %s: %w", c.secret, err)}
+	case len(there.CAData) > 0:
+		c.say("note: the Secret %s was not read (%v); the CA in the file stays.\n", c.secret, err)
 	default:
-		options.CAFile = dir + "/ca.crt"
+		options.CAFile = dir + "/" + caKey
 		c.say("note: the Secret %s was not read (%v); the CA is expected in %s.\n", c.secret, err, options.CAFile)
 	}
 	return nil
+}
+
+// caKey is the key of the CA in the chart's Secrets.
+const caKey = "ca.crt"
+
+// there is what the file to patch says of prebind; nothing without --patch.
+func (c *schedulerConfig) there() (*registration.Found, error) {
+	if c.patch == "" {
+		return &registration.Found{}, nil
+	}
+	name, data, err := c.read()
+	if err != nil {
+		return nil, err
+	}
+	_, found, err := registration.Check(data, registration.CheckOptions{})
+	if err != nil {
+		return nil, &configError{name, err}
+	}
+	return found, nil
 }

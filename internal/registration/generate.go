@@ -28,6 +28,8 @@ func Generate(o Options) ([]byte, error) {
 		return nil, errors.New("mode none takes prebind out of a file, there is nothing to generate")
 	case o.URL == "":
 		return nil, errors.New("the URL of prebind is missing")
+	case o.https() && !o.hasCA():
+		return nil, errNoCA()
 	}
 	if len(o.SchedulerNames) == 0 {
 		o.SchedulerNames = []string{defaultSchedulerName}

@@ -27,7 +27,7 @@ type Options struct {
 	// Patch keeps the URL of an entry that is there.
 	URL string
 	// CAFile or CAData (PEM) verify the server. One is required with https, for
-	// kube-scheduler verifies nothing without.
+	// kube-scheduler verifies nothing without; Patch keeps the one that is there.
 	CAFile string
 	CAData []byte
 	// CertFile and KeyFile hold the client certificate. Both or none.
@@ -92,6 +92,11 @@ func (o Options) hasTLS() bool {
 	return o.hasCA() || o.CertFile != "" || o.KeyFile != "" || o.ServerName != ""
 }
 
+// errNoCA is returned where the scheduler would verify nothing.
+func errNoCA() error {
+	return errors.New("an https URL needs a CA: without one kube-scheduler does not verify who answers")
+}
+
 func (o Options) checkWithoutURL() error {
 	if o.hasTLS() {
 		return errors.New("the CA, the certificate and the server name go with a URL, and none is given")
@@ -103,8 +108,6 @@ func (o Options) checkTLS() error {
 	switch {
 	case !o.https() && o.hasTLS():
 		return fmt.Errorf("the CA, the certificate and the server name go with an https URL, this one is %s", o.URL)
-	case o.https() && !o.hasCA():
-		return errors.New("an https URL needs a CA: without one kube-scheduler does not verify who answers")
 	case o.CAFile != "" && len(o.CAData) > 0:
 		return errors.New("the CA is either a file or written into the configuration, not both")
 	case (o.CertFile == "") != (o.KeyFile == ""):

@@ -33,7 +33,7 @@ func (f *file) patchExtenders(o Options) error {
 	} else {
 		list.Content = append(list.Content, bind)
 	}
-	if err := patchTransport(bind, o, extenderPath(max(binder, 0))); err != nil {
+	if err := patchTransport(bind, o); err != nil {
 		return err
 	}
 	patchBind(bind, old, o)
@@ -78,7 +78,7 @@ func (f *file) dropEntries(indices []int) {
 
 // patchTransport sets where an entry calls and how it knows who answers. Without
 // a URL all that stays.
-func patchTransport(entry *yaml.Node, o Options, at string) error {
+func patchTransport(entry *yaml.Node, o Options) error {
 	entry.Style &^= yaml.FlowStyle
 	if o.URL == "" {
 		return nil
@@ -94,7 +94,9 @@ func patchTransport(entry *yaml.Node, o Options, at string) error {
 	set(entry, "enableHTTPS", truth(true))
 	tls := open(entry, "tlsConfig", yaml.MappingNode)
 	remove(tls, "insecure")
-	replace(tls, map[string]string{"caFile": o.CAFile, "caData": base64.StdEncoding.EncodeToString(o.CAData)}, "caFile", "caData")
+	if o.hasCA() {
+		replace(tls, map[string]string{"caFile": o.CAFile, "caData": base64.StdEncoding.EncodeToString(o.CAData)}, "caFile", "caData")
+	}
 	if o.CertFile != "" {
 		replace(tls, map[string]string{"certFile": o.CertFile}, "certFile", "certData")
 		replace(tls, map[string]string{"keyFile": o.KeyFile}, "keyFile", "keyData")
@@ -103,7 +105,7 @@ func patchTransport(entry *yaml.Node, o Options, at string) error {
 		set(tls, "serverName", text(o.ServerName))
 	}
 	if child(tls, "caFile") == nil && child(tls, "caData") == nil {
-		return fmt.Errorf("%s.tlsConfig would have no CA", at)
+		return errNoCA()
 	}
 	return nil
 }
@@ -157,7 +159,7 @@ func (f *file) patchFilter(list, bind *yaml.Node, filters []int, o Options) erro
 		entry = like(bind)
 		list.Content = slices.Insert(list.Content, slices.Index(list.Content, bind), entry)
 	}
-	if err := patchTransport(entry, o, "the filter entry"); err != nil {
+	if err := patchTransport(entry, o); err != nil {
 		return err
 	}
 	set(entry, "filterVerb", text(filterVerb))
