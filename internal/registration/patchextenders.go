@@ -24,7 +24,6 @@ func (f *file) patchExtenders(o Options) error {
 	if binder < 0 && o.URL == "" {
 		return errors.New("the file has no entry of prebind, and no URL is given to make one")
 	}
-	f.root.Style &^= yaml.FlowStyle
 	list := open(f.root, "extenders", yaml.SequenceNode)
 	bind := &yaml.Node{Kind: yaml.MappingNode}
 	old := configv1.Extender{}
@@ -79,7 +78,6 @@ func (f *file) dropEntries(indices []int) {
 // patchTransport sets where an entry calls and how it knows who answers. Without
 // a URL all that stays.
 func patchTransport(entry *yaml.Node, o Options) error {
-	entry.Style &^= yaml.FlowStyle
 	if o.URL == "" {
 		return nil
 	}

@@ -26,20 +26,20 @@ func (f *file) patchProfiles(mode Mode) error {
 		list := open(f.root, "profiles", yaml.SequenceNode)
 		list.Content = append(list.Content, profile)
 	}
-	f.root.Style &^= yaml.FlowStyle
-	for i, node := range items(open(f.root, "profiles", yaml.SequenceNode)) {
-		if err := patchProfile(node, profilePath(i), f.cfg.Profiles[i].Plugins, off); err != nil {
+	for i, node := range items(child(f.root, "profiles")) {
+		if err := f.patchProfile(node, i, off); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func patchProfile(profile *yaml.Node, at string, plugins *configv1.Plugins, off []point) error {
+func (f *file) patchProfile(profile *yaml.Node, i int, off []point) error {
+	plugins := f.cfg.Profiles[i].Plugins
 	for _, p := range off {
 		if named(setAt(plugins, p).Enabled, volumeBinding) {
-			where := fmt.Sprintf("%s.plugins.%s.enabled", at, p)
-			return fmt.Errorf("%s%s names VolumeBinding, which goes before any disabled list; take it out by hand, then patch", line(profile, "plugins."+string(p)+".enabled"), where)
+			where := fmt.Sprintf("%s.plugins.%s.enabled", profilePath(i), p)
+			return fmt.Errorf("%s%s names VolumeBinding, which goes before any disabled list; take it out by hand, then patch", line(f.root, where), where)
 		}
 	}
 	before := shapeOf(plugins)
@@ -50,6 +50,7 @@ func patchProfile(profile *yaml.Node, at string, plugins *configv1.Plugins, off 
 	}
 	for _, p := range off {
 		if before.on[p] {
+			block(f.root, child(f.root, "profiles"))
 			disable(profile, p)
 		}
 	}
@@ -58,13 +59,14 @@ func patchProfile(profile *yaml.Node, at string, plugins *configv1.Plugins, off 
 
 // disable puts VolumeBinding into the disabled list of a point.
 func disable(profile *yaml.Node, p point) {
-	profile.Style &^= yaml.FlowStyle
 	plugins := open(profile, "plugins", yaml.MappingNode)
-	list := open(open(plugins, string(p), yaml.MappingNode), "disabled", yaml.SequenceNode)
+	lists := open(plugins, string(p), yaml.MappingNode)
+	disabled := open(lists, "disabled", yaml.SequenceNode)
+	block(profile, plugins, lists, disabled)
 	name := text(volumeBinding)
 	name.LineComment = mark
 	item := &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{text("name"), name}}
-	list.Content = append(list.Content, item)
+	disabled.Content = append(disabled.Content, item)
 }
 
 // restore takes VolumeBinding out of the disabled lists of the points: where it

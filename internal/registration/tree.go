@@ -78,15 +78,22 @@ func remove(mapping *yaml.Node, key string) {
 }
 
 // open returns the mapping or sequence under a key, made if it is absent or
-// null, in block style so that what is put into it can have a comment.
+// null.
 func open(mapping *yaml.Node, key string, kind yaml.Kind) *yaml.Node {
 	node := child(mapping, key)
 	if node == nil || node.Kind != kind {
 		node = &yaml.Node{Kind: kind}
 		set(mapping, key, node)
 	}
-	node.Style &^= yaml.FlowStyle
 	return node
+}
+
+// block writes nodes over lines, rather than in braces: in these a comment
+// cannot stand.
+func block(nodes ...*yaml.Node) {
+	for _, node := range nodes {
+		node.Style &^= yaml.FlowStyle
+	}
 }
 
 // text returns a scalar node that holds a string.
