@@ -88,8 +88,10 @@ func TestCheck(t *testing.T) {
 `}, mode: ModeBind,
 		},
 		"right, a longer bindTimeout": {edits: []string{"11m", "31m"}, bindTimeout: 30 * time.Minute, mode: ModeBind},
-		"right, plain HTTP on loopback": {edits: []string{"https://10.96.0.77:8443", "http://[::1]:8888", "  enableHTTPS: true\n", "",
-			"  tlsConfig: {caFile: ca.crt, certFile: tls.crt, keyFile: tls.key, serverName: prebind.kube-system.svc}\n", ""}, mode: ModeBind},
+		"right, plain HTTP on loopback": {edits: []string{
+			"https://10.96.0.77:8443", "http://[::1]:8888", "  enableHTTPS: true\n", "",
+			"  tlsConfig: {caFile: ca.crt, certFile: tls.crt, keyFile: tls.key, serverName: prebind.kube-system.svc}\n", "",
+		}, mode: ModeBind},
 
 		"preBind only": {
 			edits: []string{"    reserve: {disabled: [{name: VolumeBinding}]}\n", ""}, mode: ModeMixed,
@@ -152,7 +154,7 @@ func TestCheck(t *testing.T) {
 			want: []string{"fault nobody-binds-volumes profiles[0].plugins.preBind"},
 		},
 		"no entry, stock": {
-			edits: []string{"  plugins:\n" + bothLists, "", base[strings.Index(base, "extenders:"):], ""}, mode: ModeNone,
+			edits: []string{"  plugins:\n" + bothLists, "", entryOf(base), ""}, mode: ModeNone,
 			want: []string{"fault not-registered extenders"},
 		},
 		"two binders": {

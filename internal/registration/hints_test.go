@@ -56,7 +56,7 @@ func TestHints(t *testing.T) {
 // wants each to be YAML.
 func wantYAML(t *testing.T, text string) {
 	t.Helper()
-	blocks := regexp.MustCompile(`(?m)^     [A-Za-z-]+:.*\n(?:     .*\n)*`).FindAllString(text, -1)
+	blocks := regexp.MustCompile(`(?m)^ {5}[A-Za-z-]+:.*\n(?: {5}.*\n)*`).FindAllString(text, -1)
 	if len(blocks) == 0 {
 		t.Errorf("no block of YAML in:\n%s", text)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 
 	yaml "go.yaml.in/yaml/v3"
 	kyaml "sigs.k8s.io/yaml"
@@ -106,12 +107,7 @@ func hasAnchors(node *yaml.Node) bool {
 	if node.Kind == yaml.AliasNode || node.Anchor != "" {
 		return true
 	}
-	for _, child := range node.Content {
-		if hasAnchors(child) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(node.Content, hasAnchors)
 }
 
 // text writes the tree.

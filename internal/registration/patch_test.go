@@ -126,7 +126,10 @@ func TestPatchWithoutMarks(t *testing.T) {
 }
 
 // entryOf returns the text of the extenders.
-func entryOf(text string) string { return text[strings.Index(text, "extenders:\n"):] }
+func entryOf(text string) string {
+	_, entries, _ := strings.Cut(text, "extenders:\n")
+	return "extenders:\n" + entries
+}
 
 func TestPatchUpdatesTheEntry(t *testing.T) {
 	old := func(entry string) string {
@@ -219,7 +222,8 @@ func TestPatchRefuses(t *testing.T) {
 			"extenders[0] (http://127.0.0.1:32766/gpushare) binds already and is not prebind's",
 		},
 		"two entries of prebind": {
-			base + "- {urlPrefix: 'http://127.0.0.1:8888/v1', bindVerb: bind}\n", Options{},
+			base + "- {urlPrefix: 'http://127.0.0.1:8888/v1', bindVerb: bind}\n",
+			Options{},
 			"extenders[0] and extenders[1] both bind: remove one of them first",
 		},
 		"nothing to go by": {theirs, Options{}, "the file has no entry of prebind, and no URL is given"},

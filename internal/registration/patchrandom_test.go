@@ -1,6 +1,7 @@
 package registration
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -140,7 +141,7 @@ func patched(t *rapid.T, text []byte, o Options) []byte {
 		t.Fatalf("Patch, mode %q: %v\n%s", o.Mode, err, text)
 	}
 	again, err := Patch(got, o)
-	if err != nil || string(again) != string(got) {
+	if err != nil || !bytes.Equal(again, got) {
 		t.Fatalf("patched twice, mode %q, error %v (-once +twice):\n%s", o.Mode, err, cmp.Diff(string(got), string(again)))
 	}
 	return got

@@ -6,16 +6,16 @@ import "time"
 type Mode string
 
 const (
-	// ModeBind: kube-scheduler filters and scores nodes with its VolumeBinding
+	// ModeBind means that kube-scheduler filters and scores nodes with its VolumeBinding
 	// plugin, which is disabled at reserve and preBind; prebind binds.
 	ModeBind Mode = "bind"
-	// ModeFull: VolumeBinding is disabled everywhere; prebind also filters and
+	// ModeFull means that VolumeBinding is disabled everywhere; prebind also filters and
 	// scores, through an entry of its own.
 	ModeFull Mode = "full"
-	// ModeStock: the profiles are untouched. Volumes arrive bound and prebind
+	// ModeStock means that the profiles are untouched. Volumes arrive bound and prebind
 	// posts only the Binding.
 	ModeStock Mode = "stock"
-	// ModeNone: prebind is not registered, and VolumeBinding is as it comes. To
+	// ModeNone means that prebind is not registered, and VolumeBinding is as it comes. To
 	// Patch it means: take out what the other modes put in.
 	ModeNone Mode = "none"
 	// ModeMixed is what Check finds when the file is none of the others, or its
@@ -27,10 +27,10 @@ const (
 type Severity string
 
 const (
-	// Fault: pods fail, hang, or start without their volumes; or the scheduler
+	// Fault means that pods fail, hang, or start without their volumes; or the scheduler
 	// does not start; or anybody can play prebind.
 	Fault Severity = "fault"
-	// Advice: it works, but not as well or not as long as it could.
+	// Advice means that it works, but not as well or not as long as it could.
 	Advice Severity = "advice"
 )
 
