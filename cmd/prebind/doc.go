@@ -2,6 +2,7 @@
 // pod.
 //
 //	prebind serve --config FILE [--kubeconfig FILE]
+//	prebind scheduler-config {--url URL | --from-service NS/NAME | --patch FILE} [flags]
 //	prebind version [-o json|yaml]
 //
 // Exit codes: 0 for an orderly stop (SIGTERM, SIGINT), 1 for a failure at run

@@ -35,16 +35,17 @@ func TestRunUsage(t *testing.T) {
 		code           int
 		stdout, stderr []string // parts of it
 	}{
-		"nothing":          {args: []string{}, code: 0, stdout: []string{"Usage:\n  prebind [command]", "serve ", "version "}},
-		"help":             {args: []string{"-h"}, code: 0, stdout: []string{"prebind takes over kube-scheduler's bind step"}},
-		"help on serve":    {args: []string{"serve", "-h"}, code: 0, stdout: []string{"  apiVersion: prebind.dev/v1alpha1\n", "bindVerb: bind", "--kubeconfig string"}},
-		"unknown command":  {args: []string{"bind"}, code: 2, stderr: []string{`prebind: unknown command "bind" for "prebind"`, "See 'prebind --help'."}},
-		"unknown flag":     {args: []string{"serve", "--port", "1"}, code: 2, stderr: []string{"prebind: unknown flag: --port", "See 'prebind serve --help'."}},
-		"no configuration": {args: []string{"serve"}, code: 2, stderr: []string{`required flag(s) "config" not set`}},
-		"an argument":      {args: []string{"serve", "--config", "a", "b"}, code: 2, stderr: []string{`unknown command "b" for "prebind serve"`}},
-		"version":          {args: []string{"version"}, code: 0, stdout: []string{"prebind    ", "commit     ", "go         go1.", "kubernetes v0."}},
-		"version as YAML":  {args: []string{"version", "-o", "yaml"}, code: 0, stdout: []string{"goVersion: go1."}},
-		"version as XML":   {args: []string{"version", "-o", "xml"}, code: 2, stderr: []string{`prebind: unknown --output "xml", known ones: json, yaml`}},
+		"nothing":                  {args: []string{}, code: 0, stdout: []string{"Usage:\n  prebind [command]", "serve ", "version "}},
+		"help":                     {args: []string{"-h"}, code: 0, stdout: []string{"prebind takes over kube-scheduler's bind step"}},
+		"help on serve":            {args: []string{"serve", "-h"}, code: 0, stdout: []string{"  apiVersion: prebind.dev/v1alpha1\n", "bindVerb: bind", "--kubeconfig string"}},
+		"help on scheduler-config": {args: []string{"scheduler-config", "-h"}, code: 0, stdout: []string{"on\nstandard output the YAML and nothing else", "--patch FILE", "Exit codes: 0 printed, 1 ", "--from-service string"}},
+		"unknown command":          {args: []string{"bind"}, code: 2, stderr: []string{`prebind: unknown command "bind" for "prebind"`, "See 'prebind --help'."}},
+		"unknown flag":             {args: []string{"serve", "--port", "1"}, code: 2, stderr: []string{"prebind: unknown flag: --port", "See 'prebind serve --help'."}},
+		"no configuration":         {args: []string{"serve"}, code: 2, stderr: []string{`required flag(s) "config" not set`}},
+		"an argument":              {args: []string{"serve", "--config", "a", "b"}, code: 2, stderr: []string{`unknown command "b" for "prebind serve"`}},
+		"version":                  {args: []string{"version"}, code: 0, stdout: []string{"prebind    ", "commit     ", "go         go1.", "kubernetes v0."}},
+		"version as YAML":          {args: []string{"version", "-o", "yaml"}, code: 0, stdout: []string{"goVersion: go1."}},
+		"version as XML":           {args: []string{"version", "-o", "xml"}, code: 2, stderr: []string{`prebind: unknown --output "xml", known ones: json, yaml`}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
