@@ -97,6 +97,9 @@ func (c *schedulerConfig) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := c.replaced(found); err != nil {
+		return err
+	}
 	if err := c.hint(found); err != nil {
 		return err
 	}
@@ -204,6 +207,19 @@ func (c *schedulerConfig) warn(output []byte) (*registration.Found, error) {
 		c.say("note: this version of prebind serves bind only; until filter and prioritize come, mode full schedules no pod.\n")
 	}
 	return found, nil
+}
+
+// replaced tells of an entry that now calls another address: it was taken for an
+// earlier one of prebind.
+func (c *schedulerConfig) replaced(now *registration.Found) error {
+	before, err := c.there()
+	if err != nil {
+		return err
+	}
+	if before.URL != "" && now.URL != "" && before.URL != now.URL {
+		c.say("note: %s called %s and was taken for an earlier entry of prebind; it now calls %s.\n", before.Path, before.URL, now.URL)
+	}
+	return nil
 }
 
 func (c *schedulerConfig) hint(found *registration.Found) error {

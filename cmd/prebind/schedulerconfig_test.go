@@ -220,6 +220,7 @@ func TestSchedulerConfigFromService(t *testing.T) {
 				URL: "https://10.96.0.99:8443/v1", HTTPS: true, ServerName: "pb.infra.svc", CAFile: "/etc/kubernetes/prebind/ca.crt",
 				CertFile: "/etc/kubernetes/prebind/tls.crt", KeyFile: "/etc/kubernetes/prebind/tls.key", Kubeconfig: "/etc/kubernetes/scheduler.conf",
 			},
+			stderr: []string{"note: extenders[0] called https://10.96.0.77:8443/v1 and was taken for an earlier entry of prebind; it now calls https://10.96.0.99:8443/v1.\n"},
 		},
 	}
 	for name, tc := range tests {

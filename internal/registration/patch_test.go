@@ -131,6 +131,15 @@ func entryOf(text string) string {
 	return "extenders:\n" + entries
 }
 
+// TestPatchNoneBesideAnotherBinder takes nothing out of a file in which somebody
+// else binds.
+func TestPatchNoneBesideAnotherBinder(t *testing.T) {
+	text := edit(t, theirs, "  filterVerb: filter\n", "  bindVerb: bind\n")
+	if got := patch(t, text, Options{Mode: ModeNone}); got != text {
+		t.Errorf("taken out (-before +after):\n%s", cmp.Diff(text, got))
+	}
+}
+
 func TestPatchUpdatesTheEntry(t *testing.T) {
 	old := func(entry string) string {
 		return edit(t, base, entryOf(base), "extenders:\n"+entry)

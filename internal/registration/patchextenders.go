@@ -13,7 +13,7 @@ import (
 
 // patchExtenders brings prebind's entries to what o says.
 func (f *file) patchExtenders(o Options) error {
-	binder, filters, err := f.entries(o.URL)
+	binder, filters, err := f.entries(o)
 	if err != nil {
 		return err
 	}
@@ -40,13 +40,18 @@ func (f *file) patchExtenders(o Options) error {
 }
 
 // entries finds prebind's entries: the index of the one that binds (-1: none)
-// and of those that only filter or score.
-func (f *file) entries(url string) (binder int, filters []int, err error) {
+// and of those that only filter or score. Another extender that binds is in the
+// way of all modes but ModeNone.
+func (f *file) entries(o Options) (binder int, filters []int, err error) {
+	url := o.URL
 	binder, known := -1, url
 	for i, e := range f.cfg.Extenders {
 		switch {
 		case e.BindVerb == "":
 		case !looksLikePrebind(e.URLPrefix, e.TLSConfig, "") && (url == "" || !looksLikePrebind(e.URLPrefix, e.TLSConfig, url)):
+			if o.Mode == ModeNone {
+				continue
+			}
 			return 0, nil, fmt.Errorf("%sextenders[%d] (%s) binds already and is not prebind's: only one extender can bind, take its bindVerb out first",
 				line(f.root, extenderPath(i)), i, e.URLPrefix)
 		case binder >= 0:
