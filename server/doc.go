@@ -1,5 +1,6 @@
 // Package server is prebind's HTTP face: the extender verbs that
-// kube-scheduler calls, on one listener, and health and metrics on another.
+// kube-scheduler calls, on one listener, with TLS if [Config.TLS] says so, and
+// health and metrics on another, always plain.
 //
 // It owns routes, limits, decoding, encoding, health and an orderly stop. What
 // a bind call means is the [Binder]'s business.
@@ -17,6 +18,8 @@
 //	     means that the pod is bound.
 //	404  no such path
 //	405  wrong method; Allow tells the right one
+//	403  what is no POST, of a caller whose client certificate is not accepted
+//	400  what is no bind call, sent as plain HTTP to the TLS port
 //
 // kube-scheduler takes 200 with "{}" or "null" for a success that it never
 // checks, so nothing but a complete result is ever sent with 200.

@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
-	"net/http"
 	"time"
 
 	"go.uber.org/zap"
@@ -108,7 +107,6 @@ func (s *Server) secure(l *listener) {
 	l.secure = newTLSListener(l.Listener, config, s.refuseHandshake)
 	l.Listener = l.secure
 	l.http.TLSConfig = config.Clone() // which net/http looks at to see that HTTP/2 is wanted
-	l.http.HTTP2 = &http.HTTP2Config{}
 	if s.callers != nil {
 		l.http.ConnContext, l.http.ConnState = s.callers.connContext, s.callers.connState
 		l.http.Handler = s.authorize(l.http.Handler)

@@ -24,10 +24,31 @@ import (
 //
 //	go test ./cmd/prebind -run '^$' -bench WaitingCall -benchtime 4000x
 //
-// The callers are bare connections and the claims have their node already, so
-// that next to nothing of what is counted is theirs or the fake API server's.
-// The time says nothing.
+// Over plain HTTP the callers are bare connections, over HTTPS they are another
+// process, and the claims have their node already, so that next to nothing of
+// what is counted is theirs or the fake API server's. The time says nothing.
 func BenchmarkWaitingCall(b *testing.B) {
+	b.Run("http", func(b *testing.B) {
+		measureWaiting(b, nil, func(address string, calls int) {
+			var dialer net.Dialer
+			for n := range calls {
+				conn, err := dialer.DialContext(b.Context(), "tcp", address)
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.Cleanup(func() { _ = conn.Close() })
+				sendBind(b, conn, podName(n))
+			}
+		})
+	})
+	b.Run("https", func(b *testing.B) {
+		tls := selfSigned(b)
+		measureWaiting(b, tls, func(address string, calls int) { callFromOutside(b, tls, address, calls) })
+	})
+}
+
+// measureWaiting has b.N calls wait, which call sends.
+func measureWaiting(b *testing.B, tls *server.TLS, call func(address string, calls int)) {
 	api := testkit.NewAPI(b, testkit.Node("node-7"), testkit.Class("fast").Provisions("csi.example.com"))
 	for n := range b.N {
 		name := podName(n)
@@ -43,7 +64,7 @@ func BenchmarkWaitingCall(b *testing.B) {
 		b.Fatal(err)
 	}
 	srv, err := server.New(server.Config{
-		Address: "127.0.0.1:0", OpsAddress: "127.0.0.1:0", Binder: engine.binder, Checks: engine.checks,
+		Address: "127.0.0.1:0", OpsAddress: "127.0.0.1:0", TLS: tls, Binder: engine.binder, Checks: engine.checks,
 		Drain: engine.drain, Logger: zap.NewNop(), Registry: registry,
 	})
 	if err != nil {
@@ -62,15 +83,7 @@ func BenchmarkWaitingCall(b *testing.B) {
 		poll(func() bool { return check.Check() == nil })
 	}
 	before := memoryInUse()
-	var dialer net.Dialer
-	for n := range b.N {
-		conn, err := dialer.DialContext(ctx, "tcp", srv.Addr().String())
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.Cleanup(func() { _ = conn.Close() })
-		sendBind(b, conn, podName(n))
-	}
+	call(srv.Addr().String(), b.N)
 	poll(func() bool { return callsInFlight(b, registry) == b.N })
 	after := memoryInUse()
 	b.ReportMetric((after.heap-before.heap)/float64(b.N), "heap-B/call")

@@ -146,7 +146,9 @@ Register prebind with kube-scheduler in its own configuration:
       reserve: {disabled: [{name: VolumeBinding}]}
       preBind: {disabled: [{name: VolumeBinding}]}
   extenders:
-  - urlPrefix: http://127.0.0.1:8888/v1
+  - urlPrefix: http://127.0.0.1:8888/v1 # https:// with server.tls, and then:
+  #   enableHTTPS: true
+  #   tlsConfig: {caFile: ..., certFile: ..., keyFile: ..., serverName: ...}
     bindVerb: bind
     httpTimeout: 11m                    # above volumes.bindTimeout
     nodeCacheCapable: true

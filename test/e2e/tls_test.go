@@ -15,19 +15,19 @@ const clientName = "prebind-scheduler-client"
 // certificates, each in a Secret's folder.
 type overTLS struct {
 	*scheduled
-	prebind           *controlplane.Prebind
-	serverCA, client1 *controlplane.Authority
-	server, client    *controlplane.Secret
-	serverPair        controlplane.KeyPair
+	prebind            *controlplane.Prebind
+	serverCA, clientCA *controlplane.Authority
+	server, client     *controlplane.Secret
+	serverPair         controlplane.KeyPair
 }
 
 func newOverTLS(t *testing.T) *overTLS {
 	t.Helper()
 	f := &overTLS{scheduled: newScheduled(t, controlplane.ModeBind, 2)}
-	f.serverCA, f.client1 = f.authority("server-ca"), f.authority("client-ca")
+	f.serverCA, f.clientCA = f.authority("server-ca"), f.authority("client-ca")
 	f.serverPair = f.issue(f.serverCA, "prebind")
-	f.server = f.secret(f.serverPair, f.client1.PEM())
-	f.client = f.secret(f.issue(f.client1, clientName), f.serverCA.PEM())
+	f.server = f.secret(f.serverPair, f.clientCA.PEM())
+	f.client = f.secret(f.issue(f.clientCA, clientName), f.serverCA.PEM())
 	f.prebind = shared.startPrebind(t, controlplane.PrebindOptions{
 		Name: "prebind-tls",
 		TLS: &controlplane.ServerTLS{
@@ -107,7 +107,8 @@ func (f *overTLS) metric(series string) string {
 func TestTLSRefusals(t *testing.T) {
 	f := newOverTLS(t)
 	other := f.authority("other-ca")
-	stranger, renamed := f.secret(f.issue(other, clientName), f.serverCA.PEM()), f.secret(f.issue(f.client1, "somebody"), f.serverCA.PEM())
+	stranger, renamed := f.secret(f.issue(other, clientName), f.serverCA.PEM()), f.secret(f.issue(f.clientCA, "somebody"), f.serverCA.PEM())
+	distrust := f.secret(f.issue(f.clientCA, clientName), other.PEM())
 	with := func(change func(*controlplane.ExtenderTLS)) *controlplane.ExtenderTLS {
 		tls := f.trusted()
 		change(tls)
@@ -129,18 +130,14 @@ func TestTLSRefusals(t *testing.T) {
 			[]string{`ClientRefused: the client certificate of "somebody"`, "server.tls.allowedClientNames"}},
 		{"plain HTTP", "http://" + strings.TrimPrefix(f.prebind.URL(), scheme), nil, "plain-http",
 			[]string{"ClientRefused: plain HTTP was sent to prebind's HTTPS port", "urlPrefix to https://"}},
-		{"prebind's own CA is not known", "", with(func(c *controlplane.ExtenderTLS) { c.CAFile = stranger.CA() + ".none" }), "protocol",
+		{"prebind's own CA is not known", "", with(func(c *controlplane.ExtenderTLS) { c.CAFile = distrust.CA() }), "protocol",
 			[]string{"tls: failed to verify certificate: x509: certificate signed by unknown authority"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			f := &overTLS{scheduled: f.forTest(t), prebind: f.prebind, serverCA: f.serverCA, client1: f.client1, server: f.server, client: f.client}
+			f := &overTLS{scheduled: f.forTest(t), prebind: f.prebind, serverCA: f.serverCA, clientCA: f.clientCA, server: f.server, client: f.client}
 			url := tc.url
 			if url == "" {
 				url = f.prebind.URL()
-			}
-			if tc.reason == "protocol" {
-				wrong := f.secret(f.issue(other, clientName), other.PEM())
-				tc.tls.CAFile = wrong.CA()
 			}
 			series := fmt.Sprintf("prebind_tls_client_refusals_total{reason=%q}", tc.reason)
 			before := f.metric(series)
@@ -167,7 +164,7 @@ func TestTLSRotation(t *testing.T) {
 	server2, client2 := f.authority("server-ca-2"), f.authority("client-ca-2")
 	// kube-scheduler reads the authority of its extender once, so it gets both.
 	bothServers := append(f.serverCA.PEM(), server2.PEM()...)
-	clientPair := f.issue(f.client1, clientName)
+	clientPair := f.issue(f.clientCA, clientName)
 	f.must(f.client.Update(clientPair, bothServers))
 	f.schedule(f.prebind.URL(), f.trusted())
 
@@ -183,7 +180,6 @@ func TestTLSRotation(t *testing.T) {
 		}
 		f.bound(names...)
 	}
-	loads := func(what string) int { return f.logged(what) }
 	load(10)
 
 	steps := []struct {
@@ -193,10 +189,10 @@ func TestTLSRotation(t *testing.T) {
 	}{
 		{"a new certificate and key for prebind, of another CA", func() {
 			f.serverPair = f.issue(server2, "prebind")
-			f.must(f.server.Update(f.serverPair, f.client1.PEM()))
+			f.must(f.server.Update(f.serverPair, f.clientCA.PEM()))
 		}, "serving certificate loaded"},
 		{"both client CAs", func() {
-			f.must(f.server.Update(f.serverPair, append(f.client1.PEM(), client2.PEM()...)))
+			f.must(f.server.Update(f.serverPair, append(f.clientCA.PEM(), client2.PEM()...)))
 		}, "client CA loaded"},
 		{"a new certificate for the scheduler, of the new CA", func() {
 			f.must(f.client.Update(f.issue(client2, clientName), bothServers))
@@ -207,12 +203,12 @@ func TestTLSRotation(t *testing.T) {
 		}, "client CA loaded"},
 	}
 	for _, step := range steps {
-		before := loads(step.seen)
+		before := f.logged(step.seen)
 		load(3)
 		step.do()
 		load(10) // while prebind notices
 		if step.seen != "" {
-			f.eventually("prebind has noticed: "+step.name, func() bool { return loads(step.seen) > before })
+			f.eventually("prebind has noticed: "+step.name, func() bool { return f.logged(step.seen) > before })
 		}
 		load(5)
 	}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	extenderv1 "k8s.io/kube-scheduler/extender/v1"
+
+	"github.com/prebind/prebind/internal/testkit"
+	"github.com/prebind/prebind/server"
+)
+
+// Environment of the process that calls: where, how often, and with which
+// certificate.
+const (
+	callerAddress = "PREBIND_CALLER_ADDRESS"
+	callerCalls   = "PREBIND_CALLER_CALLS"
+	callerCert    = "PREBIND_CALLER_CERT"
+	callerKey     = "PREBIND_CALLER_KEY"
+)
+
+// callFromOutside starts a process that calls as kube-scheduler does, until the
+// benchmark ends.
+func callFromOutside(b *testing.B, files *server.TLS, address string, calls int) {
+	ctx, kill := context.WithCancel(b.Context())
+	command := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestCaller$")
+	command.Env = append(os.Environ(), callerAddress+"="+address, callerCalls+"="+strconv.Itoa(calls),
+		callerCert+"="+files.CertFile, callerKey+"="+files.KeyFile)
+	command.Stderr = os.Stderr
+	if err := command.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		kill()
+		_ = command.Wait() // it was killed
+	})
+}
+
+// TestCaller is that process.
+func TestCaller(t *testing.T) {
+	address := os.Getenv(callerAddress)
+	if address == "" {
+		t.Skip("the callers of BenchmarkWaitingCall/https")
+	}
+	calls, err := strconv.Atoi(os.Getenv(callerCalls))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.LoadX509KeyPair(os.Getenv(callerCert), os.Getenv(callerKey))
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(pair.Leaf)
+	// As kube-scheduler makes it for an extender with tlsConfig.
+	client := &http.Client{Transport: utilnet.SetTransportDefaults(&http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}},
+	})}
+	for n := range calls {
+		go func() {
+			name := podName(n)
+			body, _ := json.Marshal(extenderv1.ExtenderBindingArgs{
+				PodName: name, PodNamespace: testkit.Namespace, PodUID: types.UID(testkit.UID(name)), Node: "node-7",
+			})
+			req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+address+"/v1/bind", bytes.NewReader(body))
+			req.Header.Set("Content-Type", "application/json")
+			resp, err := client.Do(req)
+			if err != nil {
+				_, _ = fmt.Fprintf(os.Stderr, "calling for %s: %v\n", name, err)
+				return
+			}
+			_, _ = io.Copy(io.Discard, resp.Body) // the answer on the stop
+			_ = resp.Body.Close()
+		}()
+	}
+	<-t.Context().Done() // never: the process is killed
+}
+
+// selfSigned writes a certificate that is its own authority, good for both ends.
+func selfSigned(b *testing.B) *server.TLS {
+	b.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		b.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
+	}
+	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		b.Fatal(err)
+	}
+	der, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		b.Fatal(err)
+	}
+	dir := b.TempDir()
+	files := &server.TLS{CertFile: filepath.Join(dir, "tls.crt"), KeyFile: filepath.Join(dir, "tls.key")}
+	files.ClientCAFile = files.CertFile
+	for file, block := range map[string]*pem.Block{files.CertFile: {Type: "CERTIFICATE", Bytes: cert}, files.KeyFile: {Type: "EC PRIVATE KEY", Bytes: der}} {
+		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return files
+}
