@@ -26,10 +26,10 @@ func (s *Server) authorize(next http.Handler) http.Handler {
 // admitCaller is apart from authorize, whose frame is on the stack for as long as
 // a call waits.
 func (s *Server) admitCaller(w http.ResponseWriter, r *http.Request) bool {
-	reason, refused, end := reasonNoCertificate, error(fault.New(fault.ClientRefused, "%w", errNoCertificate)), true
+	reason, end, refused := reasonNoCertificate, true, error(fault.New(fault.ClientRefused, "%w", errNoCertificate))
 	who, ok := r.Context().Value(callerKey{}).(*caller)
 	if ok {
-		reason, refused, end = s.callers.check(who)
+		reason, end, refused = s.callers.check(who)
 	}
 	if end {
 		w.Header().Set("Connection", "close")

@@ -94,20 +94,20 @@ func (c *callers) closeIdle() {
 
 // check returns why a request must not be served, with its reason, or nil. end
 // tells that the connection has to end with the answer.
-func (c *callers) check(who *caller) (reason string, refused error, end bool) {
+func (c *callers) check(who *caller) (reason string, end bool, refused error) {
 	now, current := time.Now(), c.authority()
 	who.mu.Lock()
 	defer who.mu.Unlock()
 	if err := who.verify(now, current); err != nil {
 		if now.Before(who.until) && now.Sub(current.since) < revocationGrace {
-			return "", nil, true
+			return "", true, nil
 		}
-		return verifyReason(err), fault.New(fault.ClientRefused, "%s is not accepted by prebind: %w", who.describe(), err), true
+		return verifyReason(err), true, fault.New(fault.ClientRefused, "%s is not accepted by prebind: %w", who.describe(), err)
 	}
 	if len(c.names) > 0 && !slices.ContainsFunc(namesOf(who.certs[0]), func(name string) bool { return slices.Contains(c.names, name) }) {
-		return reasonName, fault.New(fault.ClientRefused, "%s is not among server.tls.allowedClientNames of prebind", who.describe()), true
+		return reasonName, true, fault.New(fault.ClientRefused, "%s is not among server.tls.allowedClientNames of prebind", who.describe())
 	}
-	return "", nil, who.accepted.Before(current.since) || now.Sub(who.accepted) > maxCallerAge
+	return "", who.accepted.Before(current.since) || now.Sub(who.accepted) > maxCallerAge, nil
 }
 
 // errNoCertificate tells what to do, because it ends in the pod's event.

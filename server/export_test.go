@@ -46,7 +46,7 @@ func (c *TestCaller) Trust(cas ...*x509.Certificate) {
 
 // Check judges a request that comes now.
 func (c *TestCaller) Check() (reason string, end bool) {
-	reason, _, end = c.callers.check(c.who)
+	reason, end, _ = c.callers.check(c.who)
 	return reason, end
 }
 

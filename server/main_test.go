@@ -101,13 +101,13 @@ func (i *instance) do(t testing.TB, method, url, body string, header http.Header
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer func() { _ = resp.Body.Close() }()
 	return read(t, resp)
 }
 
 // read reads an answer whole.
 func read(t testing.TB, resp *http.Response) answer {
 	t.Helper()
-	defer func() { _ = resp.Body.Close() }()
 	text, err := io.ReadAll(resp.Body)
 	if err != nil {
 		t.Fatal(err)

@@ -21,8 +21,6 @@ const (
 	reasonProtocol         = "protocol" // all else
 )
 
-var reasons = [...]string{reasonNoCertificate, reasonUnknownAuthority, reasonExpired, reasonName, reasonPlainHTTP, reasonProtocol}
-
 const (
 	// refusalPause is for how long one client's refusals for one reason are
 	// only counted once a line has told of them.
@@ -51,7 +49,8 @@ type refused struct {
 }
 
 func newRefusals(counter *prometheus.CounterVec, logger *zap.Logger) *refusals {
-	for _, reason := range reasons { // so that each series starts at 0
+	all := []string{reasonNoCertificate, reasonUnknownAuthority, reasonExpired, reasonName, reasonPlainHTTP, reasonProtocol}
+	for _, reason := range all { // so that each series starts at 0
 		counter.WithLabelValues(reason)
 	}
 	return &refusals{counter: counter, logger: logger, recent: map[refusedClient]*refused{}}

@@ -134,6 +134,7 @@ func (s *secure) call(t *testing.T, c *http.Client, what string, reused bool, wa
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
+	defer func() { _ = resp.Body.Close() }()
 	got := read(t, resp).result(t)
 	if conn.Reused != reused || !strings.HasPrefix(got, want) || want == "" && got != "" {
 		t.Errorf("%s: %q on an open connection %t, want %q, %t", what, got, conn.Reused, want, reused)

@@ -4,13 +4,11 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -51,7 +49,7 @@ func (s *secure) caller(t testing.TB, name string) *http.Client {
 
 // post sends a bind call and returns what the scheduler would make of it: the
 // error of the transport, or the result's.
-func (s *secure) post(t testing.TB, c *http.Client, body string) (result string, proto string, err error) {
+func (s *secure) post(t testing.TB, c *http.Client, body string) (result, proto string, err error) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/v1/bind", strings.NewReader(body))
 	if err != nil {
@@ -129,26 +127,43 @@ func TestTLSCallers(t *testing.T) {
 		"DNS name":       {name: "x", change: func(c *x509.Certificate) { c.DNSNames = []string{"y", "scheduler.example.com"} }},
 		"URI":            {name: "x", change: func(c *x509.Certificate) { c.URIs = []*url.URL{spiffe} }},
 		"e-mail address": {change: func(c *x509.Certificate) { c.EmailAddresses = []string{"scheduler@example.com"} }},
-		"no certificate": {none: true, reason: "no-certificate",
-			result: "ClientRefused: a call without a client certificate is not accepted by prebind: set tlsConfig.certFile and keyFile in the scheduler's extender entry"},
-		"another authority": {ca: newCA(t, "other-ca"), name: "scheduler", reason: "unknown-authority",
-			result: `ClientRefused: the client certificate of "scheduler", issued by "other-ca", is not accepted by prebind: x509: certificate signed by unknown authority`},
-		"the serving CA": {ca: s.ca, name: "scheduler", reason: "unknown-authority",
-			result: `ClientRefused: the client certificate of "scheduler", issued by "serving-ca", is not accepted by prebind: x509: certificate signed by unknown authority`},
-		"an authority of the same name": {ca: newCA(t, "client-ca"), name: "scheduler", reason: "unknown-authority",
-			result: `ClientRefused: the client certificate of "scheduler", issued by "client-ca", is not accepted by prebind: x509: certificate signed by unknown authority`},
-		"expired": {name: "scheduler", change: func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }, reason: "expired",
-			result: `ClientRefused: the client certificate of "scheduler", issued by "client-ca", is not accepted by prebind: x509: certificate has expired or is not yet valid: `},
-		"not yet valid": {name: "scheduler", change: func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Hour) }, reason: "expired",
-			result: `ClientRefused: the client certificate of "scheduler", issued by "client-ca", is not accepted by prebind: x509: certificate has expired or is not yet valid: `},
-		"not for clients": {name: "scheduler", change: func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} }, reason: "protocol",
-			result: `ClientRefused: the client certificate of "scheduler", issued by "client-ca", is not accepted by prebind: x509: certificate specifies an incompatible key usage`},
-		"another name": {name: "Scheduler", reason: "name-not-allowed",
-			result: `ClientRefused: the client certificate of "Scheduler", issued by "client-ca", is not among server.tls.allowedClientNames of prebind`},
-		"no name": {reason: "name-not-allowed",
-			result: `ClientRefused: the client certificate of nobody, issued by "client-ca", is not among server.tls.allowedClientNames of prebind`},
-		"many names": {name: "a", change: func(c *x509.Certificate) { c.DNSNames = []string{"b", "c", "d", "e", "f"} }, reason: "name-not-allowed",
-			result: `ClientRefused: the client certificate of "a" "b" "c" "d" "e" ..., issued by "client-ca", is not among server.tls.allowedClientNames of prebind`},
+		"no certificate": {none: true, reason: "no-certificate", result: "ClientRefused: a call without a client certificate is not accepted by prebind: set tlsConfig.certFile and keyFile in the scheduler's extender entry"},
+		"another authority": {
+			ca: newCA(t, "other-ca"), name: "scheduler", reason: "unknown-authority",
+			result: `ClientRefused: the client certificate of "scheduler", issued by "other-ca", is not accepted by prebind: x509: certificate signed by unknown authority`,
+		},
+		"the serving CA": {
+			ca: s.ca, name: "scheduler", reason: "unknown-authority",
+			result: `ClientRefused: the client certificate of "scheduler", issued by "serving-ca", is not accepted by prebind: x509: certificate signed by unknown authority`,
+		},
+		"an authority of the same name": {
+			ca: newCA(t, "client-ca"), name: "scheduler", reason: "unknown-authority",
+			result: `ClientRefused: the client certificate of "scheduler", issued by "client-ca", is not accepted by prebind: x509: certificate signed by unknown authority`,
+		},
+		"expired": {
+			name: "scheduler", change: func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }, reason: "expired",
+			result: `ClientRefused: the client certificate of "scheduler", issued by "client-ca", is not accepted by prebind: x509: certificate has expired or is not yet valid: `,
+		},
+		"not yet valid": {
+			name: "scheduler", change: func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Hour) }, reason: "expired",
+			result: `ClientRefused: the client certificate of "scheduler", issued by "client-ca", is not accepted by prebind: x509: certificate has expired or is not yet valid: `,
+		},
+		"not for clients": {
+			name: "scheduler", change: func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} }, reason: "protocol",
+			result: `ClientRefused: the client certificate of "scheduler", issued by "client-ca", is not accepted by prebind: x509: certificate specifies an incompatible key usage`,
+		},
+		"another name": {
+			name: "Scheduler", reason: "name-not-allowed",
+			result: `ClientRefused: the client certificate of "Scheduler", issued by "client-ca", is not among server.tls.allowedClientNames of prebind`,
+		},
+		"no name": {
+			reason: "name-not-allowed",
+			result: `ClientRefused: the client certificate of nobody, issued by "client-ca", is not among server.tls.allowedClientNames of prebind`,
+		},
+		"many names": {
+			name: "a", change: func(c *x509.Certificate) { c.DNSNames = []string{"b", "c", "d", "e", "f"} }, reason: "name-not-allowed",
+			result: `ClientRefused: the client certificate of "a" "b" "c" "d" "e" ..., issued by "client-ca", is not among server.tls.allowedClientNames of prebind`,
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -297,120 +312,5 @@ func TestNotTLS(t *testing.T) {
 	line := s.logs.FilterMessage("client refused").All()[0].ContextMap()
 	if hint, _ := line["hint"].(string); !strings.Contains(hint, "serving certificate") {
 		t.Errorf("no hint in the line %v", line)
-	}
-}
-
-// TestSlowBodyOverHTTP2 and a caller who goes: as over HTTP/1.1.
-func TestSlowBodyOverHTTP2(t *testing.T) {
-	ca := newCA(t, "serving-ca")
-	gone := make(chan struct{})
-	waiting := make(chan struct{})
-	i := start(t, server.Config{
-		BodyTimeout: 50 * time.Millisecond,
-		TLS:         newFiles(t, ca.issue(t, "prebind", nil), ca.pem).config(false),
-		Binder: bindFunc(func(ctx context.Context, _ binder.Request) error {
-			close(waiting)
-			<-ctx.Done()
-			close(gone)
-			return ctx.Err()
-		}),
-	})
-	c := client(t, ca, nil, nil)
-	body, write := io.Pipe()
-	defer func() { _ = write.Close() }()
-	go func() { _, _ = write.Write([]byte(`{"PodName":`)) }() // and nothing more
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, i.url+"/v1/bind", body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := c.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, _ := io.ReadAll(resp.Body)
-	_ = resp.Body.Close()
-	if want := "InvalidRequest: reading the body: it did not arrive within 50ms"; resp.ProtoMajor != 2 || !strings.Contains(string(text), want) {
-		t.Errorf("%s %s, want %q", resp.Proto, text, want)
-	}
-
-	ctx, hangUp := context.WithCancel(t.Context())
-	req, err = http.NewRequestWithContext(ctx, http.MethodPost, i.url+"/v1/bind", strings.NewReader(validBody))
-	if err != nil {
-		t.Fatal(err)
-	}
-	failed := make(chan error, 1)
-	go func() {
-		resp, err := c.Do(req)
-		if err == nil {
-			_ = resp.Body.Close()
-		}
-		failed <- err
-	}()
-	<-waiting
-	// Well past BodyTimeout the call still waits: the deadline was lifted.
-	select {
-	case <-gone:
-		t.Error("the deadline of the body ended the call")
-	case <-time.After(200 * time.Millisecond):
-	}
-	hangUp()
-	<-gone
-	if err := <-failed; !errors.Is(err, context.Canceled) {
-		t.Errorf("the call ended with %v", err)
-	}
-}
-
-// TestStopOverHTTP2: on a stop each call that runs is answered, on one
-// connection that many share, and calls during the delay are served on new
-// connections because the old one got GOAWAY.
-func TestStopOverHTTP2(t *testing.T) {
-	const calls = 300 // more than a connection's 250 streams
-	var running sync.WaitGroup
-	running.Add(calls)
-	drained := make(chan struct{})
-	ca := newCA(t, "serving-ca")
-	registry := prometheus.NewRegistry()
-	i := start(t, server.Config{
-		Registry: registry,
-		TLS:      newFiles(t, ca.issue(t, "prebind", nil), ca.pem).config(false),
-		Binder: bindFunc(func(_ context.Context, req binder.Request) error {
-			if req.Name == "db-0" {
-				running.Done()
-				<-drained
-			}
-			return nil
-		}),
-		Drain:         func(context.Context) error { close(drained); return nil },
-		ShutdownDelay: 5 * time.Second,
-	})
-	s := &secure{instance: i}
-	c := client(t, ca, nil, nil)
-	results := make(chan error, calls)
-	for range calls {
-		go func() {
-			result, _, err := s.post(t, c, validBody)
-			if err == nil && result != "" {
-				err = errors.New(result)
-			}
-			results <- err
-		}()
-	}
-	running.Wait()
-	i.stop()
-	eventually(t, "unready", func() bool {
-		return i.do(t, http.MethodGet, i.opsURL+"/readyz", "", nil).code == http.StatusServiceUnavailable
-	})
-	for range 3 {
-		if result, proto, err := s.post(t, c, strings.Replace(validBody, "db-0", "db-1", 1)); err != nil || result != "" || proto != "HTTP/2.0" {
-			t.Errorf("during the delay: error %v, result %q over %s", err, result, proto)
-		}
-	}
-	for range calls {
-		if err := <-results; err != nil {
-			t.Errorf("a running call: %v", err)
-		}
-	}
-	if err := <-i.stopped; err != nil {
-		t.Errorf("Run() = %v", err)
 	}
 }

@@ -22,7 +22,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
@@ -80,7 +79,7 @@ func TestCaller(t *testing.T) {
 		go func() {
 			name := podName(n)
 			body, _ := json.Marshal(extenderv1.ExtenderBindingArgs{
-				PodName: name, PodNamespace: testkit.Namespace, PodUID: types.UID(testkit.UID(name)), Node: "node-7",
+				PodName: name, PodNamespace: testkit.Namespace, PodUID: testkit.UID(name), Node: "node-7",
 			})
 			req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+address+"/v1/bind", bytes.NewReader(body))
 			req.Header.Set("Content-Type", "application/json")
