@@ -50,6 +50,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 		return exitUsage
 	}
+	if _, ok := errors.AsType[*faultsFoundError](err); ok {
+		return exitFailure
+	}
 	_, _ = fmt.Fprintf(stderr, "prebind: %v\nSee '%s --help'.\n", err, command.CommandPath())
 	return exitUsage
 }
@@ -83,6 +86,6 @@ the pod's Binding.`,
 			HiddenDefaultCmd: true,
 		},
 	}
-	root.AddCommand(newServeCommand(), newSchedulerConfigCommand(), newVersionCommand())
+	root.AddCommand(newServeCommand(), newSchedulerConfigCommand(), newDoctorCommand(), newVersionCommand())
 	return root
 }
