@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -31,8 +32,10 @@ type progress struct {
 func (p progress) String() string {
 	elapsed := seconds(time.Since(p.start))
 	switch {
-	case p.total == 0 && p.downloaded > 0:
+	case p.total == 0 && p.done == 0 && p.downloaded > 0:
 		return fmt.Sprintf("building %-24s downloading modules: %d  %s  %s", p.program, p.downloaded, elapsed, p.now)
+	case p.total == 0 && p.done > 0:
+		return fmt.Sprintf("building %-24s %d packages  %s  %s", p.program, p.done, elapsed, p.now)
 	case p.total == 0:
 		return fmt.Sprintf("building %-24s looking for what is to compile  %s", p.program, elapsed)
 	case p.done >= p.total:
@@ -100,6 +103,9 @@ const totalPrefix = "prebind: packages to compile: "
 // compile runs `go list` for the number of packages that are not in the build
 // cache, then `go build`, and sends both commands' messages to lines.
 func (b *builder) compile(ctx context.Context, r recipe, binary string, lines chan<- string) error {
+	if r.version != "" {
+		return b.install(ctx, r, binary, lines)
+	}
 	stale := 0
 	count := func(string) { stale++ }
 	list := []string{"list", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}"}
@@ -112,11 +118,27 @@ func (b *builder) compile(ctx context.Context, r recipe, binary string, lines ch
 	return b.goLines(ctx, r, append(args, r.pkg), func(string) {}, lines)
 }
 
+// install runs `go install` at the recipe's version, which needs no go.mod and
+// can neither tell beforehand what is to compile nor name the program.
+func (b *builder) install(ctx context.Context, r recipe, binary string, lines chan<- string) error {
+	dir, err := os.MkdirTemp(b.bin, ".install-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	args := append([]string{"install", "-v"}, r.flags...)
+	if err := b.goLines(ctx, r, append(args, r.pkg+"@"+r.version), func(string) {}, lines, "GOBIN="+dir); err != nil {
+		return err
+	}
+	return os.Rename(filepath.Join(dir, path.Base(r.pkg)), binary)
+}
+
 // goLines runs the go command: each line of its standard output goes to each,
-// each line of its standard error to lines.
-func (b *builder) goLines(ctx context.Context, r recipe, args []string, each func(string), lines chan<- string) error {
+// each line of its standard error to lines. env is added to the environment.
+func (b *builder) goLines(ctx context.Context, r recipe, args []string, each func(string), lines chan<- string, env ...string) error {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = filepath.Join(b.root, r.folder)
+	cmd.Env = append(cmd.Environ(), env...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // so that it removes its work folder
 	cmd.WaitDelay = interruptWait
 	stdout, err := cmd.StdoutPipe()

@@ -68,6 +68,24 @@ func TestStampChangesWithVersionFlagsAndGo(t *testing.T) {
 	}
 }
 
+func TestHelmIsBuiltAtItsOwnVersion(t *testing.T) {
+	versions := map[string]string{kubernetesModule: "v1.37.2"}
+	for program, want := range map[Program][]string{
+		HelmV3: {"helm.sh/helm/v3/cmd/helm " + helmV3Version + "\n", "helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor=37"},
+		HelmV4: {"helm.sh/helm/v4/cmd/helm " + helmV4Version + "\n"},
+	} {
+		r, err := recipeOf(program, versions)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range want {
+			if stamp := r.stamp(versions, "go1.26.8"); !strings.Contains(stamp, text) {
+				t.Errorf("the stamp of %s is %q, it lacks %q", program, stamp, text)
+			}
+		}
+	}
+}
+
 // miniature writes a repository whose prebind is one small program.
 func miniature(t *testing.T, main string) string {
 	t.Helper()
