@@ -74,7 +74,7 @@ func (n *node) try(commands string) (string, error) {
 // fetchCertificates follows the notes' commands for the client certificate.
 func (n *node) fetchCertificates(notes string) {
 	n.t.Helper()
-	commands := regexp.MustCompile(`(?ms)^     install -d .*?\n     done$`).FindString(notes)
+	commands := regexp.MustCompile(`(?ms)^ {5}install -d .*?\n {5}done$`).FindString(notes)
 	if commands == "" {
 		n.t.Fatalf("the notes do not tell how to fetch the certificates:\n%s", notes)
 	}
