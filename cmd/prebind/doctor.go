@@ -10,10 +10,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
 
 	"github.com/prebind/prebind/config"
 	"github.com/prebind/prebind/internal/doctor"
@@ -74,6 +76,7 @@ func runDoctor(ctx context.Context, flags *doctorFlags, stdout, stderr io.Writer
 	if flags.timeout <= 0 {
 		return fmt.Errorf("--timeout %s: must be more than 0", flags.timeout)
 	}
+	klog.SetLogger(logr.Discard()) // whoever reads a diagnosis has no use for client-go's own lines
 	options, err := flags.options()
 	if err != nil {
 		return err

@@ -78,12 +78,16 @@ func (e *exam) account() types.NamespacedName {
 	if e.ServiceAccount.Name != "" {
 		return e.ServiceAccount
 	}
+	var account types.NamespacedName
 	for _, r := range e.replicas {
-		if r.account.Name != "" && serviceAccountPrefix+r.account.Namespace+":"+r.account.Name != e.cluster.user {
-			return r.account
+		if serviceAccountPrefix+r.account.Namespace+":"+r.account.Name == e.cluster.user {
+			return types.NamespacedName{} // we are one of them: others are another installation's
+		}
+		if account.Name == "" {
+			account = r.account
 		}
 	}
-	return types.NamespacedName{}
+	return account
 }
 
 func (e *exam) impersonate(user string, account types.NamespacedName) (kubernetes.Interface, error) {

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,7 +52,7 @@ func (e *exam) checkReplicas(ctx context.Context) outcome {
 		e.noReplicas = explain(err, "list", "pods") + "; give --metrics"
 		return skipped("%s", e.noReplicas)
 	}
-	found := slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return !isReplica(&pod) })
+	found := e.ownPods(slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return !isReplica(&pod) }))
 	e.replicas = make([]replica, len(found))
 	ctx, cancel := context.WithTimeout(ctx, e.StepTimeout/2)
 	defer cancel()
@@ -61,7 +62,11 @@ func (e *exam) checkReplicas(ctx context.Context) outcome {
 	}
 	reading.Wait()
 	if len(e.replicas) == 0 {
-		e.noReplicas = fmt.Sprintf("no pod has the label %s=prebind; give --metrics", nameLabel)
+		where := ""
+		if e.ServiceAccount.Namespace != "" {
+			where = " in namespace " + e.ServiceAccount.Namespace
+		}
+		e.noReplicas = fmt.Sprintf("no pod%s has the label %s=prebind; give --metrics", where, nameLabel)
 		return skipped("%s", e.noReplicas)
 	}
 	return e.judgeReplicas()
@@ -83,6 +88,26 @@ func (e *exam) replicasByURL(ctx context.Context) outcome {
 	return out
 }
 
+// ownPods leaves out other installations of the cluster, if it is known which
+// one is looked at: that of --service-account, or the one whose token we have.
+func (e *exam) ownPods(pods []corev1.Pod) []corev1.Pod {
+	namespace := e.ServiceAccount.Namespace
+	for i := range pods {
+		account := accountOf(&pods[i])
+		if namespace == "" && serviceAccountPrefix+account.Namespace+":"+account.Name == e.cluster.user {
+			namespace = account.Namespace
+		}
+	}
+	if namespace == "" {
+		return pods
+	}
+	return slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return pod.Namespace != namespace })
+}
+
+func accountOf(pod *corev1.Pod) types.NamespacedName {
+	return types.NamespacedName{Namespace: pod.Namespace, Name: cmp.Or(pod.Spec.ServiceAccountName, "default")}
+}
+
 // isReplica tells a prebind from its scheduler and its test pods.
 func isReplica(pod *corev1.Pod) bool {
 	component, labelled := pod.Labels[componentLabel]
@@ -94,11 +119,7 @@ func isReplica(pod *corev1.Pod) bool {
 
 // readPod reads a pod's metrics through the API server.
 func (e *exam) readPod(ctx context.Context, pod *corev1.Pod) replica {
-	account := pod.Spec.ServiceAccountName
-	if account == "" {
-		account = "default"
-	}
-	r := replica{name: pod.Namespace + "/" + pod.Name, account: types.NamespacedName{Namespace: pod.Namespace, Name: account}}
+	r := replica{name: pod.Namespace + "/" + pod.Name, account: accountOf(pod)}
 	for _, condition := range pod.Status.Conditions {
 		r.ready = r.ready || condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
 	}
