@@ -30,6 +30,7 @@ func sharing(t *testing.T, claims ...testkit.ClaimBuilder) (e *env, first, secon
 	for _, c := range claims {
 		e.Put(c)
 	}
+	synctest.Wait() // the caches show them
 	return e, first, second
 }
 
