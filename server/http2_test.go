@@ -81,7 +81,7 @@ func TestSlowBodyOverHTTP2(t *testing.T) {
 // connection that many share, and calls during the delay are served on new
 // connections because the old one got GOAWAY.
 func TestStopOverHTTP2(t *testing.T) {
-	const calls = 300 // more than a connection's 250 streams
+	const calls = 300
 	var running sync.WaitGroup
 	running.Add(calls)
 	drained := make(chan struct{})

@@ -75,7 +75,12 @@ func TestCaller(t *testing.T) {
 	client := &http.Client{Transport: utilnet.SetTransportDefaults(&http.Transport{
 		TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}},
 	})}
+	// kube-scheduler hands out its pods one after the other. All in one moment,
+	// before there is a connection, would be a handshake for each of them.
+	pace := time.NewTicker(time.Millisecond)
+	defer pace.Stop()
 	for n := range calls {
+		<-pace.C
 		go func() {
 			name := podName(n)
 			body, _ := json.Marshal(extenderv1.ExtenderBindingArgs{
