@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"net"
 	"net/http"
 	"net/http/httptrace"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -78,8 +80,14 @@ func TestRevocation(t *testing.T) {
 		return nil
 	})
 	next := newCA(t, "next-client-ca")
-	busy, idle := s.caller(t, "scheduler"), s.caller(t, "scheduler")
+	mine, hungUp := s.clientCA.issue(t, "scheduler", nil), make(chan struct{}, 9)
+	busy, idle := s.caller(t, "scheduler"), client(t, s.ca, &mine, func(tr *http.Transport) { tr.DialContext = dialWatched(hungUp) })
 	pair := s.ca.issue(t, "prebind", nil)
+	closed := func(what string) {
+		t.Helper()
+		eventually(t, what+" is closed", func() bool { return len(hungUp) > 0 })
+		<-hungUp
+	}
 	change := func(name string, ca []byte) {
 		t.Helper()
 		before := s.logs.FilterMessage("client CA loaded").Len()
@@ -94,6 +102,7 @@ func TestRevocation(t *testing.T) {
 	s.call(t, busy, "on a new connection", false, "")
 	s.call(t, idle, "still good", true, "")
 	s.call(t, idle, "on a new connection", false, "")
+	closed("the first connection, after GOAWAY")
 
 	slow := make(chan string, 1)
 	go func() {
@@ -106,10 +115,8 @@ func TestRevocation(t *testing.T) {
 	<-waiting
 	change("the new CA alone", next.pem)
 	const refused = `ClientRefused: the client certificate of "scheduler", issued by "client-ca", is not accepted by prebind: `
-	eventually(t, "the idle connection is closed, and a new one refused", func() bool {
-		result, _, err := s.post(t, idle, validBody)
-		return err == nil && strings.HasPrefix(result, refused)
-	})
+	closed("the connection at rest")
+	s.call(t, idle, "its certificate was not replaced", false, refused)
 	s.call(t, busy, "its connection may end what it does", true, "")
 	s.call(t, busy, "and is not used again", false, refused)
 	close(release)
@@ -118,6 +125,25 @@ func TestRevocation(t *testing.T) {
 	}
 	renewed := next.issue(t, "scheduler", nil)
 	s.call(t, client(t, s.ca, &renewed, nil), "with a certificate of the new CA", false, "")
+}
+
+// dialWatched dials connections that tell when they are closed, which the client
+// does as soon as the other end has hung up.
+func dialWatched(hungUp chan<- struct{}) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+		return &watchedConn{Conn: conn, hungUp: sync.OnceFunc(func() { hungUp <- struct{}{} })}, err
+	}
+}
+
+type watchedConn struct {
+	net.Conn
+	hungUp func()
+}
+
+func (c *watchedConn) Close() error {
+	defer c.hungUp()
+	return c.Conn.Close()
 }
 
 // call makes a call and checks its result, "" or how it begins, and whether it

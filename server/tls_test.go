@@ -109,7 +109,7 @@ func eventually(t testing.TB, what string, condition func() bool) {
 // TestTLSCallers: who is served, who is not, what the scheduler gets to read,
 // and that nothing of a refused call reaches the binder.
 func TestTLSCallers(t *testing.T) {
-	called := make(chan string, 1)
+	called := make(chan string, 100)
 	s := startSecure(t, func(_ context.Context, req binder.Request) error {
 		called <- req.Name
 		return nil
@@ -272,7 +272,7 @@ func TestPlainHTTPToTLS(t *testing.T) {
 			t.Errorf("%s /readyz: %d %q", method, resp.code, resp.body)
 		}
 	}
-	// A large body that nobody reads must not make a reset of the answer.
+	// Nobody reads all of a large body.
 	if resp := s.do(t, http.MethodPost, plain+"/v1/bind", strings.Repeat("x", 60<<10), nil); resp.code != http.StatusOK {
 		t.Errorf("a large body: %d %s", resp.code, resp.body)
 	}
