@@ -122,16 +122,26 @@ func TestTLSRefusals(t *testing.T) {
 		reason string
 		event  []string
 	}{
-		{"no certificate", "", with(func(c *controlplane.ExtenderTLS) { c.CertFile, c.KeyFile = "", "" }), "no-certificate",
-			[]string{"ClientRefused: a call without a client certificate", "set tlsConfig.certFile and keyFile"}},
-		{"another authority", "", with(func(c *controlplane.ExtenderTLS) { c.CertFile, c.KeyFile = stranger.Cert(), stranger.Key() }), "unknown-authority",
-			[]string{`ClientRefused: the client certificate of "` + clientName + `"`, `issued by "other-ca"`, "certificate signed by unknown authority"}},
-		{"another name", "", with(func(c *controlplane.ExtenderTLS) { c.CertFile, c.KeyFile = renamed.Cert(), renamed.Key() }), "name-not-allowed",
-			[]string{`ClientRefused: the client certificate of "somebody"`, "server.tls.allowedClientNames"}},
-		{"plain HTTP", "http://" + strings.TrimPrefix(f.prebind.URL(), scheme), nil, "plain-http",
-			[]string{"ClientRefused: plain HTTP was sent to prebind's HTTPS port", "urlPrefix to https://"}},
-		{"prebind's own CA is not known", "", with(func(c *controlplane.ExtenderTLS) { c.CAFile = distrust.CA() }), "protocol",
-			[]string{"tls: failed to verify certificate: x509: certificate signed by unknown authority"}},
+		{
+			"no certificate", "", with(func(c *controlplane.ExtenderTLS) { c.CertFile, c.KeyFile = "", "" }), "no-certificate",
+			[]string{"ClientRefused: a call without a client certificate", "set tlsConfig.certFile and keyFile"},
+		},
+		{
+			"another authority", "", with(func(c *controlplane.ExtenderTLS) { c.CertFile, c.KeyFile = stranger.Cert(), stranger.Key() }), "unknown-authority",
+			[]string{`ClientRefused: the client certificate of "` + clientName + `"`, `issued by "other-ca"`, "certificate signed by unknown authority"},
+		},
+		{
+			"another name", "", with(func(c *controlplane.ExtenderTLS) { c.CertFile, c.KeyFile = renamed.Cert(), renamed.Key() }), "name-not-allowed",
+			[]string{`ClientRefused: the client certificate of "somebody"`, "server.tls.allowedClientNames"},
+		},
+		{
+			"plain HTTP", "http://" + strings.TrimPrefix(f.prebind.URL(), scheme), nil, "plain-http",
+			[]string{"ClientRefused: plain HTTP was sent to prebind's HTTPS port", "urlPrefix to https://"},
+		},
+		{
+			"prebind's own CA is not known", "", with(func(c *controlplane.ExtenderTLS) { c.CAFile = distrust.CA() }), "protocol",
+			[]string{"tls: failed to verify certificate: x509: certificate signed by unknown authority"},
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			f := &overTLS{scheduled: f.forTest(t), prebind: f.prebind, serverCA: f.serverCA, clientCA: f.clientCA, server: f.server, client: f.client}
