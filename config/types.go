@@ -44,7 +44,7 @@ type Server struct {
 	TLS *TLS `json:"tls"`
 	// MaxBindCalls is how many bind calls may run at once, those that wait for
 	// a provisioner among them; more are answered the retryable error
-	// TooManyCalls. It bounds memory: a call that waits takes about 60 KiB. At
+	// TooManyCalls. It bounds memory: a call that waits takes about 50 KiB, over mTLS 30. At
 	// least 1. Default 10000.
 	MaxBindCalls int `json:"maxBindCalls"`
 	// ShutdownDelay is how long prebind goes on as before after SIGTERM,
