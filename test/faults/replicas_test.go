@@ -147,7 +147,7 @@ func TestOnePodAtTwoReplicas(t *testing.T) {
 func TestOtherReplicaIsAskedForAnotherNode(t *testing.T) {
 	t.Parallel()
 	s := slowScene(t, shared.a)
-	s.hangUp(s.awaitSelectedNode)
+	s.hangUp(func() { s.stored(s.selectedNodePatch()) })
 	atB := s.at(shared.b)
 	atB.refused(atB.bind(s.web, s.other), s.web, "SelectedNodeConflict", "claim "+s.ns+"/data", s.node, s.other)
 	if got := s.getClaim("data").Annotations[volume.AnnSelectedNode]; got != s.node {
