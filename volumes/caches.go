@@ -1,6 +1,7 @@
 package volumes
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -15,12 +16,11 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	storagelisters "k8s.io/client-go/listers/storage/v1"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/component-helpers/storage/volume"
 )
 
 // Names of the indices.
 const (
-	// indexFree: class -> volumes that a claim of the class may take.
+	// indexFree holds nothing; it feeds Caches.free.
 	indexFree = "free"
 	// indexClaim: namespace/name of a claim -> volumes whose claimRef names it,
 	// and unassigned pods that use it.
@@ -41,6 +41,7 @@ type Caches struct {
 	CSIDrivers storagelisters.CSIDriverLister
 	Capacities storagelisters.CSIStorageCapacityLister
 
+	free     *freeIndex
 	factory  informers.SharedInformerFactory
 	informer map[string]cache.SharedIndexInformer // by resource name
 }
@@ -72,6 +73,7 @@ func NewCaches(client kubernetes.Interface) (*Caches, error) {
 			"csistoragecapacities":   storage.CSIStorageCapacities().Informer(),
 		},
 	}
+	c.free = newFreeIndex(c.volume)
 	if err := pods.SetTransform(trimPod); err != nil {
 		return nil, fmt.Errorf("setting the transform of pods: %w", err)
 	}
@@ -81,7 +83,7 @@ func NewCaches(client kubernetes.Interface) (*Caches, error) {
 	if err := c.informer["nodes"].SetTransform(trimNode); err != nil {
 		return nil, fmt.Errorf("setting the transform of nodes: %w", err)
 	}
-	if err := c.informer["persistentvolumes"].AddIndexers(cache.Indexers{indexFree: freeVolumes, indexClaim: claimedVolumes}); err != nil {
+	if err := c.informer["persistentvolumes"].AddIndexers(cache.Indexers{indexFree: c.noteChange, indexClaim: indexClaimed}); err != nil {
 		return nil, fmt.Errorf("indexing volumes: %w", err)
 	}
 	return c, nil
@@ -114,17 +116,17 @@ func (c *Caches) Synced() map[string]func() bool {
 	return synced
 }
 
-// freeVolumes indexes the volumes that may be matched, by class. Pre-bound
-// ones are found by claimedVolumes.
-func freeVolumes(obj any) ([]string, error) {
-	pv, ok := obj.(*v1.PersistentVolume)
-	if !ok || pv.Spec.ClaimRef != nil || pv.Status.Phase != v1.VolumeAvailable || pv.DeletionTimestamp != nil {
-		return nil, nil
+// noteChange tells the index of free volumes of each that comes, changes or goes.
+// The cache calls it for the old and the new one, and is locked meanwhile: who
+// sees the change in the cache sees it in the index too.
+func (c *Caches) noteChange(obj any) ([]string, error) {
+	if pv, ok := obj.(*v1.PersistentVolume); ok {
+		c.free.changed(pv.Name)
 	}
-	return []string{volume.GetPersistentVolumeClass(pv)}, nil
+	return nil, nil
 }
 
-func claimedVolumes(obj any) ([]string, error) {
+func indexClaimed(obj any) ([]string, error) {
 	pv, ok := obj.(*v1.PersistentVolume)
 	if !ok || pv.Spec.ClaimRef == nil {
 		return nil, nil
@@ -167,17 +169,19 @@ func (c *Caches) othersUse(pod *v1.Pod, claim *v1.PersistentVolumeClaim) (bool, 
 	return slices.ContainsFunc(keys, func(key string) bool { return key != pod.Namespace+"/"+pod.Name }), nil
 }
 
-// volumesBy returns the cached volumes under a value of one of the indices.
-func (c *Caches) volumesBy(index, value string) ([]*v1.PersistentVolume, error) {
-	objs, err := c.informer["persistentvolumes"].GetIndexer().ByIndex(index, value)
+// claimedVolumes returns the cached volumes whose claimRef names the claim, in
+// the order of their names.
+func (c *Caches) claimedVolumes(namespace, name string) ([]*v1.PersistentVolume, error) {
+	objs, err := c.informer["persistentvolumes"].GetIndexer().ByIndex(indexClaim, namespace+"/"+name)
 	if err != nil {
-		return nil, fmt.Errorf("listing cached volumes by %s %q: %w", index, value, err)
+		return nil, fmt.Errorf("listing cached volumes by claim: %w", err)
 	}
-	found := make([]*v1.PersistentVolume, 0, len(objs))
+	var claimed []*v1.PersistentVolume
 	for _, obj := range objs {
 		if pv, ok := obj.(*v1.PersistentVolume); ok {
-			found = append(found, pv)
+			claimed = append(claimed, pv)
 		}
 	}
-	return found, nil
+	slices.SortFunc(claimed, func(a, b *v1.PersistentVolume) int { return cmp.Compare(a.Name, b.Name) })
+	return claimed, nil
 }

@@ -34,9 +34,16 @@ type ClaimFacts struct {
 	Volume *v1.PersistentVolume
 	// Class is the claim's effective class; unbound claims only.
 	Class *storagev1.StorageClass
-	// Candidates are the volumes of the claim's class that are free and not
-	// reserved, and those already pre-bound to it; unbound claims only.
+	// Candidates are volumes that the claim could be bound to; unbound claims
+	// only. They are judged, and are few: those already pre-bound to the claim,
+	// and the one that it is promised.
 	Candidates []*v1.PersistentVolume
+	// Free are volumes that were found to be free, not reserved, good for the
+	// claim and reachable from the node: the smallest ones, the smallest first,
+	// and more than the pod's other claims could take away.
+	Free []*v1.PersistentVolume
+	// Considered is how many volumes of the class were free, wherever they are.
+	Considered int
 	// PromisedVolume and PromisedNode are what another call holds for the claim,
 	// which pods may share: a volume, or to be provisioned for a node.
 	PromisedVolume, PromisedNode string
@@ -107,85 +114,20 @@ func (p *Prebinder) Plan(ctx context.Context, pod *v1.Pod, node string) (*Plan, 
 	return p.plan(ctx, pod, node, false)
 }
 
-func (p *Prebinder) plan(ctx context.Context, pod *v1.Pod, node string, live bool) (*Plan, error) {
-	facts, err := p.gather(ctx, pod, node, live)
-	if err != nil {
-		return nil, err
-	}
-	if facts.Node == nil {
-		return nil, fault.New(fault.NodeNotFound, "node %s does not exist", node)
-	}
-	return MakePlan(facts)
-}
-
-// gather reads the facts for pod on the node: from the caches, or, with live
-// set, the named objects from the API server. Candidates and capacities come
-// from the caches always: they are too many to ask for.
-func (p *Prebinder) gather(ctx context.Context, pod *v1.Pod, nodeName string, live bool) (*Facts, error) {
+func (p *Prebinder) plan(ctx context.Context, pod *v1.Pod, nodeName string, live bool) (*Plan, error) {
 	read := reader{caches: p.caches, client: p.client, live: live}
-	facts := &Facts{Pod: pod, Claims: claimNames(pod)}
-	var err error
-	if facts.Node, err = read.node(ctx, nodeName); err != nil {
-		return nil, err
-	}
-	if facts.CSINode, err = p.caches.CSINodes.Get(nodeName); err != nil && !apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("reading csinode %s: %w", nodeName, err)
-	}
-	for i := range facts.Claims {
-		if err := p.gatherClaim(ctx, &read, pod, &facts.Claims[i]); err != nil {
-			return nil, err
-		}
-	}
-	return facts, nil
-}
-
-func (p *Prebinder) gatherClaim(ctx context.Context, read *reader, pod *v1.Pod, facts *ClaimFacts) (err error) {
-	if facts.Claim, err = read.claim(ctx, pod.Namespace, facts.Name); err != nil || facts.Claim == nil {
-		return err
-	}
-	claim := facts.Claim
-	if claim.Spec.VolumeName != "" {
-		if facts.Volume, err = read.volume(ctx, claim.Spec.VolumeName); err != nil {
-			return err
-		}
-	}
-	if completed(claim) {
-		return nil
-	}
-	className := volume.GetPersistentVolumeClaimClass(claim)
-	if className == "" {
-		return nil
-	}
-	if facts.Class, err = read.class(ctx, className); err != nil || facts.Class == nil {
-		return err
-	}
-	// Asked first: a hold that goes between the two has been seen by the cache.
-	facts.PromisedVolume, facts.PromisedNode = p.reservations.promised(claim.UID)
-	if facts.Candidates, err = p.candidates(claim, className); err != nil {
-		return err
-	}
-	return p.gatherCapacity(facts)
-}
-
-// candidates lists what FindMatchingVolume is to judge for the claim. It does
-// not ask for the access modes of a pre-bound volume; the PV controller does,
-// and would never bind one that lacks any.
-func (p *Prebinder) candidates(claim *v1.PersistentVolumeClaim, className string) ([]*v1.PersistentVolume, error) {
-	prebound, err := p.caches.volumesBy(indexClaim, claim.Namespace+"/"+claim.Name)
+	node, err := read.node(ctx, nodeName)
 	if err != nil {
 		return nil, err
 	}
-	var found []*v1.PersistentVolume
-	for _, pv := range prebound {
-		if volume.IsVolumeBoundToClaim(pv, claim) && volume.GetPersistentVolumeClass(pv) == className && volume.CheckAccessModes(claim, pv) {
-			found = append(found, pv)
-		}
-	}
-	free, err := p.caches.volumesBy(indexFree, className)
+	facts, err := p.gather(ctx, &read, pod)
 	if err != nil {
 		return nil, err
 	}
-	return append(found, p.reservations.open(claim.UID, free)...), nil
+	if node == nil {
+		return nil, fault.New(fault.NodeNotFound, "node %s does not exist", nodeName)
+	}
+	return facts.planOn(node)
 }
 
 func (p *Prebinder) gatherCapacity(facts *ClaimFacts) error {

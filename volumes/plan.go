@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/component-helpers/storage/ephemeral"
 	"k8s.io/component-helpers/storage/volume"
 
@@ -97,7 +96,7 @@ func (p *Plan) classify(facts *Facts, c *ClaimFacts) (delayed bool, problem *fau
 		}
 	}
 	if c.Claim.Spec.VolumeName == "" {
-		if c.Class == nil || c.Class.VolumeBindingMode == nil || *c.Class.VolumeBindingMode != storagev1.VolumeBindingWaitForFirstConsumer {
+		if !c.delayed() {
 			return false, fault.New(fault.ClaimUnbound, "%s: %s: %s", name, reasonUnbound, whyImmediate(c))
 		}
 		return true, nil
@@ -143,7 +142,7 @@ func (p *Plan) place(node *v1.Node, c *ClaimFacts, chosen map[string]*v1.Persist
 		return fault.New(fault.NodeConflict, "%s: it is pre-bound to volume %s: %s: node %s", describe(c.Claim), pv.Name, reasonNodeConflict, node.Name)
 	}
 	if !asked {
-		pv, err := volume.FindMatchingVolume(c.Claim, c.Candidates, node, chosen, true, true)
+		pv, err := c.choose(node, chosen)
 		if err != nil {
 			return fault.New(fault.NoVolume, "%s: node %s: %w", describe(c.Claim), node.Name, err)
 		}
@@ -163,6 +162,25 @@ func (p *Plan) place(node *v1.Node, c *ClaimFacts, chosen map[string]*v1.Persist
 	return nil
 }
 
+// choose returns the volume that the claim gets on the node, or nil. Excluded are
+// those that it must not get.
+func (c *ClaimFacts) choose(node *v1.Node, excluded map[string]*v1.PersistentVolume) (*v1.PersistentVolume, error) {
+	// What is pre-bound to the claim goes before all that is free.
+	pv, err := volume.FindMatchingVolume(c.Claim, c.Candidates, node, excluded, true, true)
+	if pv != nil || err != nil {
+		return pv, err
+	}
+	for _, pv := range c.Free {
+		if excluded[pv.Name] == nil {
+			return pv, nil
+		}
+	}
+	return nil, nil
+}
+
+// considered is how many volumes could have been chosen, had they fit.
+func (c *ClaimFacts) considered() int { return len(c.Candidates) + c.Considered }
+
 // provisionable tells what keeps the class from provisioning the claim for
 // the node. Once the provisioner was asked, capacity is its own business: the
 // volume in the making may be what has used it up.
@@ -170,9 +188,9 @@ func provisionable(c *ClaimFacts, node *v1.Node, asked bool) *fault.Error {
 	name := describe(c.Claim)
 	switch {
 	case c.Class.Provisioner == "" || c.Class.Provisioner == volume.NotSupportedProvisioner:
-		return fault.New(fault.NoVolume, "%s: node %s: %s (%d volumes considered, class provisions none)", name, node.Name, reasonNoVolume, len(c.Candidates))
+		return fault.New(fault.NoVolume, "%s: node %s: %s (%d volumes considered, class provisions none)", name, node.Name, reasonNoVolume, c.considered())
 	case !topologyAllowed(c.Class.AllowedTopologies, node):
-		return fault.New(fault.NoVolume, "%s: node %s: %s (%d volumes considered, class does not provision there: allowedTopologies)", name, node.Name, reasonNoVolume, len(c.Candidates))
+		return fault.New(fault.NoVolume, "%s: node %s: %s (%d volumes considered, class does not provision there: allowedTopologies)", name, node.Name, reasonNoVolume, c.considered())
 	case !asked && !capacitySuffices(c, node):
 		return fault.New(fault.NoCapacity, "%s: node %s: %s (driver %s)", name, node.Name, reasonNoCapacity, c.Class.Provisioner)
 	}

@@ -49,7 +49,7 @@ func New(cfg Config) (*Prebinder, error) {
 		client:       cfg.Client,
 		caches:       cfg.Caches,
 		signals:      newSignals(),
-		reservations: newReservations(cfg.Caches),
+		reservations: newReservations(cfg.Caches, cfg.Caches.free),
 		lookups:      make(chan struct{}, eventLookups),
 		handled:      map[string]cache.ResourceEventHandlerRegistration{},
 	}

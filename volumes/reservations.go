@@ -20,8 +20,9 @@ import (
 // never needed for correctness afterwards and never outlives its volume.
 type reservations struct {
 	cached cached
+	free   *freeIndex // shows what is not held
 
-	mu       sync.Mutex // short: no I/O, no calls out but of cached
+	mu       sync.Mutex // short: no I/O, no calls out but of cached and free
 	byVolume map[string]*hold
 	byClaim  map[types.UID]*hold
 }
@@ -49,8 +50,8 @@ type hold struct {
 	written string
 }
 
-func newReservations(c cached) *reservations {
-	return &reservations{cached: c, byVolume: map[string]*hold{}, byClaim: map[types.UID]*hold{}}
+func newReservations(c cached, free *freeIndex) *reservations {
+	return &reservations{cached: c, free: free, byVolume: map[string]*hold{}, byClaim: map[types.UID]*hold{}}
 }
 
 // promised returns what another call, or an earlier one of the same pod, holds
@@ -67,22 +68,6 @@ func (r *reservations) promised(claim types.UID) (pv, node string) {
 	default:
 		return "", held.node
 	}
-}
-
-// open returns those of the free volumes that may be planned for the claim:
-// all that are not reserved, or, if the claim holds one already, that one
-// alone, since a claim that pods share must not be promised two.
-func (r *reservations) open(claim types.UID, free []*v1.PersistentVolume) []*v1.PersistentVolume {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	own := r.byClaim[claim]
-	kept := free[:0]
-	for _, pv := range free {
-		if r.byVolume[pv.Name] == own {
-			kept = append(kept, pv)
-		}
-	}
-	return kept
 }
 
 // reserve holds, for each binding, the volume for its claim, or the claim for
@@ -106,6 +91,7 @@ func (r *reservations) reserve(node string, bindings []Binding) ([]*hold, bool) 
 			if b.Volume != nil {
 				held.volume = b.Volume.Name
 				r.byVolume[held.volume] = held
+				r.free.hold(held.volume)
 			}
 			r.byClaim[held.claim] = held
 		}
@@ -237,6 +223,7 @@ func (r *reservations) drop(held *hold) {
 	delete(r.byClaim, held.claim)
 	if held.volume != "" {
 		delete(r.byVolume, held.volume)
+		r.free.release(held.volume)
 	}
 }
 

@@ -230,7 +230,7 @@ func TestReservationsAreLinearizable(t *testing.T) {
 	const callers, calls = 6, 3
 	for seed := range modelSeeds(t, 500, 30_000) {
 		h := &history{}
-		r := &reservationsUnderTest{reservations: newReservations(cachedAt("9")), history: h}
+		r := &reservationsUnderTest{reservations: newReservations(cachedAt("9"), newFreeIndex(cachedAt("9"))), history: h}
 		var group sync.WaitGroup
 		for caller := range callers {
 			group.Go(func() {

@@ -58,6 +58,22 @@ func (r *reservations) held() map[string]types.UID {
 	return held
 }
 
+// open returns those of the free volumes that may be planned for the claim:
+// all that are not reserved, or, if the claim holds one already, that one
+// alone. Calls find them by way of promised and the index.
+func (r *reservations) open(claim types.UID, free []*v1.PersistentVolume) []*v1.PersistentVolume {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	own := r.byClaim[claim]
+	kept := free[:0]
+	for _, pv := range free {
+		if r.byVolume[pv.Name] == own {
+			kept = append(kept, pv)
+		}
+	}
+	return kept
+}
+
 func TestReservations(t *testing.T) {
 	a, b := testkit.UID("a"), testkit.UID("b")
 	tests := map[string]struct {
@@ -190,7 +206,7 @@ func TestReservations(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			r := newReservations(cachedAt("9"))
+			r := newReservations(cachedAt("9"), newFreeIndex(cachedAt("9")))
 			tc.do(t, r)
 			if diff := cmp.Diff(tc.want, r.held()); diff != "" {
 				t.Errorf("held (-want +got):\n%s", diff)
@@ -212,7 +228,7 @@ func reserve(t *testing.T, r *reservations, want bool, bindings ...Binding) []*h
 }
 
 func TestReservationsOpenHidesWhatIsPromised(t *testing.T) {
-	r := newReservations(cachedAt("9"))
+	r := newReservations(cachedAt("9"), newFreeIndex(cachedAt("9")))
 	reserve(t, r, true, promise("a", "pv-1"))
 	for claim, want := range map[string][]string{"a": {"pv-1"}, "b": {"pv-2", "pv-3"}} {
 		var got []string
@@ -230,7 +246,7 @@ func TestReservationsOpenHidesWhatIsPromised(t *testing.T) {
 // hold: no volume may ever have two owners.
 func TestReservationsUnderLoad(t *testing.T) {
 	const callers, rounds, pool = 32, 150, 12
-	r := newReservations(cachedAt("9"))
+	r := newReservations(cachedAt("9"), newFreeIndex(cachedAt("9")))
 	owner := make([]atomic.Int64, pool)
 	var version, won atomic.Int64
 	var group sync.WaitGroup
@@ -303,7 +319,7 @@ func index(b Binding) (i int) {
 // the same time: all get the same volume.
 func TestReservationsOfASharedClaim(t *testing.T) {
 	const pods = 64
-	r := newReservations(cachedAt("9"))
+	r := newReservations(cachedAt("9"), newFreeIndex(cachedAt("9")))
 	volumes := make(chan *hold, pods)
 	start := make(chan struct{})
 	var group sync.WaitGroup

@@ -112,6 +112,7 @@ func (p *Prebinder) handlers() map[string]cache.ResourceEventHandler {
 			p.signals.notify(claimKey(claim), gone)
 		}),
 		"persistentvolumes": onChange(func(pv *v1.PersistentVolume, gone bool) {
+			p.caches.free.catchUp() // not left to a call
 			p.reservations.observe(pv, gone)
 			p.signals.notify(volumeKey(pv.Name), gone)
 			p.signals.notify(poolKey(volume.GetPersistentVolumeClass(pv)), false)

@@ -127,11 +127,15 @@ func (p *Prebinder) pickAnother(i *item, taken *v1.PersistentVolume, node *v1.No
 		i.hold = nil
 	}
 	for {
-		candidates, err := p.candidates(i.claim, volume.GetPersistentVolumeClaimClass(i.claim))
+		facts := ClaimFacts{Claim: i.claim}
+		q, err := p.gatherVolumes(&facts)
 		if err != nil {
 			return err
 		}
-		next, err := volume.FindMatchingVolume(i.claim, candidates, node, tried, true, true)
+		if q != nil {
+			facts.Free = p.caches.free.find(q, node, 1+len(tried))
+		}
+		next, err := facts.choose(node, tried)
 		if err != nil {
 			return fault.New(fault.NoVolume, "%s: node %s: %w", describe(i.claim), node.Name, err)
 		}

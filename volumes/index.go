@@ -1,0 +1,239 @@
+package volumes
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/google/btree"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/component-helpers/storage/volume"
+)
+
+// btreeDegree makes nodes of 31 volumes at most: a host's local ones are one.
+const btreeDegree = 16
+
+// freeIndex finds the free volumes of a class that a node can reach, at a cost
+// that does not depend on how many there are elsewhere:
+//
+//	class -> labels of the node -> groups -> volumes, the smallest first
+//
+// It is what the cache of volumes shows, less what is held for a claim, and never
+// older than the cache: a change is noted while the cache is locked for it, and
+// done before the next look.
+//
+// Locks are taken in this order: that of reservations, mu, the cache's, that of
+// changes. Nothing is called with mu held but the cache and pure functions.
+type freeIndex struct {
+	cached  func(name string) *v1.PersistentVolume
+	changes changes
+
+	mu      sync.RWMutex
+	held    map[string]struct{} // reserved; no entry in volumes
+	volumes map[string]*freeVolume
+	classes map[string]*freeClass
+	nodes   *btree.FreeListG[*freeVolume]
+}
+
+// freeClass is a class that has free volumes.
+type freeClass struct {
+	name   string
+	count  int
+	groups map[string]*group // by affinityKey
+	labels *byLabels[*group]
+}
+
+// freeVolume is a volume that any claim may take.
+type freeVolume struct {
+	name  string
+	pv    *v1.PersistentVolume
+	size  resource.Quantity
+	class *freeClass
+	group *group
+}
+
+// newFreeIndex returns an empty index of a cache. Each change of the cache must
+// be noted with changed.
+func newFreeIndex(cached func(name string) *v1.PersistentVolume) *freeIndex {
+	return &freeIndex{
+		cached:  cached,
+		changes: changes{names: map[string]struct{}{}},
+		held:    map[string]struct{}{},
+		volumes: map[string]*freeVolume{},
+		classes: map[string]*freeClass{},
+		nodes:   btree.NewFreeListG[*freeVolume](btree.DefaultFreeListSize),
+	}
+}
+
+// changed notes that the volume changes, or comes, or goes. It may be called
+// with the cache locked.
+func (x *freeIndex) changed(name string) { x.changes.note(name) }
+
+// catchUp does what was noted. With a look at the index it is done already, so
+// calling it is only a matter of who pays.
+func (x *freeIndex) catchUp() {
+	if x.changes.none() {
+		return
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for name := range x.changes.take() {
+		x.refresh(name)
+	}
+}
+
+// hold hides the volume.
+func (x *freeIndex) hold(name string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.held[name] = struct{}{}
+	x.refresh(name)
+}
+
+// release shows the volume again, if it is still free.
+func (x *freeIndex) release(name string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	delete(x.held, name)
+	x.refresh(name)
+}
+
+// count returns how many volumes of the class are free and not held.
+func (x *freeIndex) count(class string) int {
+	x.catchUp()
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	if c := x.classes[class]; c != nil {
+		return c.count
+	}
+	return 0
+}
+
+// isFree tells whether any claim may take the volume, as far as the volume
+// itself knows.
+func isFree(pv *v1.PersistentVolume) bool {
+	return pv != nil && pv.Spec.ClaimRef == nil && pv.Status.Phase == v1.VolumeAvailable && pv.DeletionTimestamp == nil
+}
+
+// refresh makes the index show the volume as the cache does.
+func (x *freeIndex) refresh(name string) {
+	pv := x.cached(name)
+	if _, held := x.held[name]; held || !isFree(pv) {
+		pv = nil
+	}
+	old := x.volumes[name]
+	if old != nil {
+		if old.pv == pv {
+			return
+		}
+		x.remove(old)
+	}
+	if pv != nil {
+		x.insert(pv)
+	}
+}
+
+func (x *freeIndex) insert(pv *v1.PersistentVolume) {
+	className := volume.GetPersistentVolumeClass(pv)
+	class := x.classes[className]
+	if class == nil {
+		class = &freeClass{name: className, groups: map[string]*group{}, labels: newByLabels[*group]()}
+		x.classes[className] = class
+	}
+	free := &freeVolume{name: pv.Name, pv: pv, size: pv.Spec.Capacity[v1.ResourceStorage], class: class, group: x.groupOf(class, pv)}
+	free.group.free.ReplaceOrInsert(free)
+	class.count++
+	x.volumes[free.name] = free
+}
+
+func (x *freeIndex) groupOf(class *freeClass, pv *v1.PersistentVolume) *group {
+	required := requiredAffinity(pv)
+	key := affinityKey(required)
+	if g := class.groups[key]; g != nil {
+		return g
+	}
+	g := &group{key: key, free: btree.NewWithFreeListG(btreeDegree, func(a, b *freeVolume) bool { return bySize(a, b) < 0 }, x.nodes)}
+	if required != nil {
+		g.selector = nodeaffinity.NewLazyErrorNodeSelector(required)
+	}
+	g.places = class.labels.add(g, asked(required))
+	class.groups[key] = g
+	return g
+}
+
+func (x *freeIndex) remove(free *freeVolume) {
+	class, g := free.class, free.group
+	delete(x.volumes, free.name)
+	g.free.Delete(free)
+	if g.free.Len() == 0 {
+		class.labels.remove(g, g.places)
+		delete(class.groups, g.key)
+	}
+	if class.count--; class.count == 0 {
+		delete(x.classes, class.name)
+	}
+}
+
+// find returns the n smallest volumes that the query accepts and the node can
+// reach, in the order of bySize.
+func (x *freeIndex) find(q *query, node *v1.Node, n int) []*v1.PersistentVolume {
+	x.catchUp()
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	class := x.classes[q.class]
+	if class == nil {
+		return nil
+	}
+	// The node's name does not count, only labels do: see CheckNodeAffinity.
+	labelled := &v1.Node{ObjectMeta: metav1.ObjectMeta{Labels: node.Labels}}
+	var found []*freeVolume
+	var seen []*group
+	class.labels.visit(node.Labels, func(g *group) bool {
+		if len(g.places) > 1 {
+			if slices.Contains(seen, g) {
+				return true
+			}
+			seen = append(seen, g)
+		}
+		if g.reachable(labelled) {
+			found = q.smallest(g, n, found)
+		}
+		return true
+	})
+	slices.SortFunc(found, bySize)
+	pvs := make([]*v1.PersistentVolume, 0, min(n, len(found)))
+	for _, free := range found[:min(n, len(found))] {
+		pvs = append(pvs, free.pv)
+	}
+	return pvs
+}
+
+// changes are the names of the volumes that the index has to look at anew.
+type changes struct {
+	mu    sync.Mutex
+	names map[string]struct{}
+	some  atomic.Bool
+}
+
+func (c *changes) note(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.names[name] = struct{}{}
+	c.some.Store(true)
+}
+
+// none may be asked without a lock. It is not true before the index, which is
+// locked meanwhile, has done what was taken.
+func (c *changes) none() bool { return !c.some.Load() }
+
+func (c *changes) take() map[string]struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	names := c.names
+	c.names = map[string]struct{}{}
+	c.some.Store(false)
+	return names
+}

@@ -1,0 +1,56 @@
+package volumes
+
+import (
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/component-helpers/storage/volume"
+)
+
+// query is what a claim asks of a volume wherever that is, parsed once for all
+// nodes.
+type query struct {
+	claim    *v1.PersistentVolumeClaim
+	class    string
+	least    freeVolume      // where to begin in a group
+	selector labels.Selector // nil: any
+}
+
+// newQuery returns what the claim asks, or nil if its selector cannot be parsed:
+// no volume matches then, and FindMatchingVolume says why.
+func newQuery(claim *v1.PersistentVolumeClaim) *query {
+	q := &query{claim: claim, class: volume.GetPersistentVolumeClaimClass(claim)}
+	q.least.size = claim.Spec.Resources.Requests[v1.ResourceStorage]
+	if claim.Spec.Selector == nil {
+		return q
+	}
+	selector, err := metav1.LabelSelectorAsSelector(claim.Spec.Selector)
+	if err != nil {
+		return nil
+	}
+	q.selector = selector
+	return q
+}
+
+// smallest appends the n smallest volumes of the group that the claim may have.
+func (q *query) smallest(g *group, n int, found []*freeVolume) []*freeVolume {
+	g.free.AscendGreaterOrEqual(&q.least, func(free *freeVolume) bool {
+		if q.accepts(free.pv) {
+			found = append(found, free)
+			n--
+		}
+		return n > 0
+	})
+	return found
+}
+
+// accepts tells whether the claim may have the volume, which is free, if the
+// node can reach it. FindMatchingVolume is the judge; it looks at access modes
+// only where it has a node to judge as well.
+func (q *query) accepts(pv *v1.PersistentVolume) bool {
+	if q.selector != nil && !q.selector.Matches(labels.Set(pv.Labels)) {
+		return false // it would say so, but parse the selector once more
+	}
+	match, err := volume.FindMatchingVolume(q.claim, []*v1.PersistentVolume{pv}, nil, nil, false, true)
+	return err == nil && match != nil && volume.CheckAccessModes(q.claim, pv)
+}
