@@ -5,9 +5,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/informers"
@@ -20,8 +22,8 @@ import (
 
 // Names of the indices.
 const (
-	// indexFree holds nothing; it feeds Caches.free.
-	indexFree = "free"
+	// indexChanged holds nothing; it feeds the indices of our own.
+	indexChanged = "changed"
 	// indexClaim: namespace/name of a claim -> volumes whose claimRef names it,
 	// and unassigned pods that use it.
 	indexClaim = "claim"
@@ -42,6 +44,7 @@ type Caches struct {
 	Capacities storagelisters.CSIStorageCapacityLister
 
 	free     *freeIndex
+	room     *capacityIndex
 	factory  informers.SharedInformerFactory
 	informer map[string]cache.SharedIndexInformer // by resource name
 }
@@ -73,7 +76,7 @@ func NewCaches(client kubernetes.Interface) (*Caches, error) {
 			"csistoragecapacities":   storage.CSIStorageCapacities().Informer(),
 		},
 	}
-	c.free = newFreeIndex(c.volume)
+	c.free, c.room = newFreeIndex(c.volume), newCapacityIndex(c.capacity)
 	if err := pods.SetTransform(trimPod); err != nil {
 		return nil, fmt.Errorf("setting the transform of pods: %w", err)
 	}
@@ -83,8 +86,11 @@ func NewCaches(client kubernetes.Interface) (*Caches, error) {
 	if err := c.informer["nodes"].SetTransform(trimNode); err != nil {
 		return nil, fmt.Errorf("setting the transform of nodes: %w", err)
 	}
-	if err := c.informer["persistentvolumes"].AddIndexers(cache.Indexers{indexFree: c.noteChange, indexClaim: indexClaimed}); err != nil {
+	if err := c.informer["persistentvolumes"].AddIndexers(cache.Indexers{indexChanged: c.noteChange, indexClaim: indexClaimed}); err != nil {
 		return nil, fmt.Errorf("indexing volumes: %w", err)
+	}
+	if err := c.informer["csistoragecapacities"].AddIndexers(cache.Indexers{indexChanged: c.noteChange}); err != nil {
+		return nil, fmt.Errorf("indexing storage capacities: %w", err)
 	}
 	return c, nil
 }
@@ -116,12 +122,15 @@ func (c *Caches) Synced() map[string]func() bool {
 	return synced
 }
 
-// noteChange tells the index of free volumes of each that comes, changes or goes.
-// The cache calls it for the old and the new one, and is locked meanwhile: who
-// sees the change in the cache sees it in the index too.
+// noteChange tells our own index of an object that comes, changes or goes. The
+// cache calls it for the old and the new one, and is locked meanwhile: who sees
+// the change in the cache sees it in the index too.
 func (c *Caches) noteChange(obj any) ([]string, error) {
-	if pv, ok := obj.(*v1.PersistentVolume); ok {
-		c.free.changed(pv.Name)
+	switch o := obj.(type) {
+	case *v1.PersistentVolume:
+		c.free.changed(o.Name)
+	case *storagev1.CSIStorageCapacity:
+		c.room.changed(o.Namespace + "/" + o.Name)
 	}
 	return nil, nil
 }
@@ -150,6 +159,16 @@ func (c *Caches) volume(name string) *v1.PersistentVolume {
 		return nil
 	}
 	return pv
+}
+
+// capacity returns the cached storage capacity of the namespace/name, or nil.
+func (c *Caches) capacity(key string) *storagev1.CSIStorageCapacity {
+	namespace, name, _ := strings.Cut(key, "/")
+	capacity, err := c.Capacities.CSIStorageCapacities(namespace).Get(name)
+	if err != nil {
+		return nil
+	}
+	return capacity
 }
 
 func usedClaims(obj any) ([]string, error) {

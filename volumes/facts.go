@@ -2,13 +2,10 @@ package volumes
 
 import (
 	"context"
-	"fmt"
 
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/component-helpers/storage/ephemeral"
 	"k8s.io/component-helpers/storage/volume"
 
@@ -47,10 +44,12 @@ type ClaimFacts struct {
 	// PromisedVolume and PromisedNode are what another call holds for the claim,
 	// which pods may share: a volume, or to be provisioned for a node.
 	PromisedVolume, PromisedNode string
-	// Driver is the class's CSI driver, Capacities what it reports; only
-	// where the driver asks for capacity checks.
+	// Driver is the class's CSI driver. Where it asks for capacity checks,
+	// Capacities are what it reports, to be judged, and Room is a report that was
+	// found to suffice for the claim on the node.
 	Driver     *storagev1.CSIDriver
 	Capacities []*storagev1.CSIStorageCapacity
+	Room       *storagev1.CSIStorageCapacity
 }
 
 // claimNames lists the pod's claims, each once, with the ephemeral ones
@@ -128,30 +127,6 @@ func (p *Prebinder) plan(ctx context.Context, pod *v1.Pod, nodeName string, live
 		return nil, fault.New(fault.NodeNotFound, "node %s does not exist", nodeName)
 	}
 	return facts.planOn(node)
-}
-
-func (p *Prebinder) gatherCapacity(facts *ClaimFacts) error {
-	driver, err := p.caches.CSIDrivers.Get(facts.Class.Provisioner)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("reading csidriver %s: %w", facts.Class.Provisioner, err)
-	}
-	facts.Driver = driver
-	if driver.Spec.StorageCapacity == nil || !*driver.Spec.StorageCapacity {
-		return nil
-	}
-	all, err := p.caches.Capacities.List(labels.Everything())
-	if err != nil {
-		return fmt.Errorf("listing storage capacities: %w", err)
-	}
-	for _, capacity := range all {
-		if capacity.StorageClassName == facts.Class.Name {
-			facts.Capacities = append(facts.Capacities, capacity)
-		}
-	}
-	return nil
 }
 
 // completed tells whether the claim's own side says that it is bound.

@@ -3,7 +3,6 @@ package volumes
 import (
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/google/btree"
 	v1 "k8s.io/api/core/v1"
@@ -60,7 +59,7 @@ type freeVolume struct {
 func newFreeIndex(cached func(name string) *v1.PersistentVolume) *freeIndex {
 	return &freeIndex{
 		cached:  cached,
-		changes: changes{names: map[string]struct{}{}},
+		changes: newChanges(),
 		held:    map[string]struct{}{},
 		volumes: map[string]*freeVolume{},
 		classes: map[string]*freeClass{},
@@ -209,31 +208,4 @@ func (x *freeIndex) find(q *query, node *v1.Node, n int) []*v1.PersistentVolume 
 		pvs = append(pvs, free.pv)
 	}
 	return pvs
-}
-
-// changes are the names of the volumes that the index has to look at anew.
-type changes struct {
-	mu    sync.Mutex
-	names map[string]struct{}
-	some  atomic.Bool
-}
-
-func (c *changes) note(name string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.names[name] = struct{}{}
-	c.some.Store(true)
-}
-
-// none may be asked without a lock. It is not true before the index, which is
-// locked meanwhile, has done what was taken.
-func (c *changes) none() bool { return !c.some.Load() }
-
-func (c *changes) take() map[string]struct{} {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	names := c.names
-	c.names = map[string]struct{}{}
-	c.some.Store(false)
-	return names
 }

@@ -89,6 +89,8 @@ func (b *byLabels[T]) remove(item T, places []place) {
 	}
 }
 
+func (b *byLabels[T]) empty() bool { return len(b.values) == 0 && len(b.anywhere) == 0 }
+
 // visit calls yield with each item that a node with these labels may reach,
 // until it returns false. An item that is filed in many places may come again.
 func (b *byLabels[T]) visit(labels map[string]string, yield func(T) bool) {

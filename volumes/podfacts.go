@@ -63,7 +63,10 @@ func (p *Prebinder) gatherClaim(ctx context.Context, read *reader, pod *v1.Pod, 
 	if err != nil {
 		return nil, err
 	}
-	return q, p.gatherCapacity(facts)
+	if facts.Driver, err = p.caches.CSIDrivers.Get(facts.Class.Provisioner); err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("reading csidriver %s: %w", facts.Class.Provisioner, err)
+	}
+	return q, nil
 }
 
 // delayed tells whether the claim waits for its pod to be bound or provisioned.
@@ -117,6 +120,11 @@ func (f *podFacts) on(node *v1.Node) (*Facts, error) {
 	var err error
 	if facts.CSINode, err = f.p.caches.CSINodes.Get(node.Name); err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("reading csinode %s: %w", node.Name, err)
+	}
+	for i := range facts.Claims {
+		if c := &facts.Claims[i]; c.checksCapacity() {
+			c.Room = f.p.caches.room.find(c.Class.Name, c.Claim.Spec.Resources.Requests[v1.ResourceStorage], node)
+		}
 	}
 	for _, q := range f.queries {
 		facts.Claims[q.claim].Free = f.p.caches.free.find(q.query, node, len(f.queries))

@@ -104,9 +104,10 @@ func (s *signals) notify(key string, deleted bool) {
 // signals and the reservations.
 func (p *Prebinder) handlers() map[string]cache.ResourceEventHandler {
 	return map[string]cache.ResourceEventHandler{
-		"pods":     onChange(func(pod *v1.Pod, gone bool) { p.signals.notify(podKey(pod), gone) }),
-		"nodes":    onChange(func(node *v1.Node, gone bool) { p.signals.notify(nodeKey(node.Name), gone) }),
-		"csinodes": onChange(func(node *storagev1.CSINode, _ bool) { p.signals.notify(nodeKey(node.Name), false) }),
+		"pods":                 onChange(func(pod *v1.Pod, gone bool) { p.signals.notify(podKey(pod), gone) }),
+		"nodes":                onChange(func(node *v1.Node, gone bool) { p.signals.notify(nodeKey(node.Name), gone) }),
+		"csinodes":             onChange(func(node *storagev1.CSINode, _ bool) { p.signals.notify(nodeKey(node.Name), false) }),
+		"csistoragecapacities": onChange(func(*storagev1.CSIStorageCapacity, bool) { p.caches.room.catchUp() }),
 		"persistentvolumeclaims": onChange(func(claim *v1.PersistentVolumeClaim, gone bool) {
 			p.reservations.observeClaim(claim, gone)
 			p.signals.notify(claimKey(claim), gone)

@@ -70,10 +70,15 @@ func topologyAllowed(terms []v1.TopologySelectorTerm, node *v1.Node) bool {
 	})
 }
 
+// checksCapacity tells whether the driver asks for capacity checks.
+func (c *ClaimFacts) checksCapacity() bool {
+	return c.Driver != nil && c.Driver.Spec.StorageCapacity != nil && *c.Driver.Spec.StorageCapacity
+}
+
 // capacitySuffices tells whether the driver reports room for the claim where
 // the node can reach it. Drivers that do not ask for the check always pass.
 func capacitySuffices(facts *ClaimFacts, node *v1.Node) bool {
-	if facts.Driver == nil || facts.Driver.Spec.StorageCapacity == nil || !*facts.Driver.Spec.StorageCapacity {
+	if !facts.checksCapacity() || facts.Room != nil {
 		return true
 	}
 	size, ok := facts.Claim.Spec.Resources.Requests[v1.ResourceStorage]

@@ -1,0 +1,338 @@
+package volumes
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/component-helpers/storage/volume"
+	"pgregory.net/rapid"
+
+	"github.com/prebind/prebind/internal/testkit"
+)
+
+// TestIndexChoosesAsAScanDoes changes volumes, nodes, claims and reservations at
+// random, in the caches themselves. After each step pods are planned by the
+// index and by a scan of all volumes with FindMatchingVolume: both must choose
+// the same volumes, or refuse in the same words. PREBIND_LONG=1 takes many steps;
+// -rapid.seed takes them again.
+func TestIndexChoosesAsAScanDoes(t *testing.T) {
+	checks := "100"
+	if os.Getenv("PREBIND_LONG") != "" {
+		checks = "3000"
+	}
+	set := false
+	flag.Visit(func(f *flag.Flag) { set = set || f.Name == "rapid.checks" })
+	if !set {
+		old := flag.Lookup("rapid.checks").Value.String()
+		_ = flag.Set("rapid.checks", checks)
+		t.Cleanup(func() { _ = flag.Set("rapid.checks", old) })
+	}
+	steps, seen := 0, map[string]int{}
+	rapid.Check(t, func(t *rapid.T) {
+		w := newIndexWorld(t, seen)
+		t.Repeat(map[string]func(*rapid.T){
+			"":               func(t *rapid.T) { steps++; w.check(t) },
+			"put volume":     w.putVolume,
+			"put volumes":    func(t *rapid.T) { w.putVolume(t); w.putVolume(t); w.putVolume(t) },
+			"delete volume":  w.deleteVolume,
+			"replace all":    w.replaceAll,
+			"put capacity":   w.putCapacity,
+			"drop capacity":  w.dropCapacity,
+			"relabel node":   func(t *rapid.T) { w.nodes[w.oneOf(t, len(w.nodes), "node")].Labels = drawLabels(t) },
+			"change claim":   func(t *rapid.T) { w.put(t, "persistentvolumeclaims", drawPVC(t, w.claimName(t))) },
+			"reserve":        w.reserve,
+			"reserve again":  w.reserve,
+			"release":        w.release,
+			"write and show": w.write,
+		})
+	})
+	t.Logf("%d steps; answers: %v", steps, seen)
+	for _, kind := range []string{"static", "two static", "passed over", "dynamic", "NoVolume", "NoCapacity", "NodeConflict", "tie"} {
+		if seen[kind] == 0 {
+			t.Errorf("no answer was of kind %q", kind)
+		}
+	}
+}
+
+// indexWorld is a Prebinder whose caches the test writes to.
+type indexWorld struct {
+	p        *Prebinder
+	nodes    []*v1.Node
+	reserved []*Reservation
+	version  int
+	seen     map[string]int
+}
+
+func newIndexWorld(t *rapid.T, seen map[string]int) *indexWorld {
+	caches, err := NewCaches(fake.NewClientset())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := New(Config{Client: fake.NewClientset(), Caches: caches})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &indexWorld{p: p, version: 1, seen: seen}
+	for _, name := range []string{"n1", "n2"} {
+		node := testkit.Node(name).Node
+		node.Labels = drawLabels(t)
+		w.nodes = append(w.nodes, node)
+	}
+	w.put(t, "storageclasses", testkit.Class("local").StorageClass)
+	w.put(t, "storageclasses", testkit.Class("fast").Provisions("csi.example.com").Within(v1.LabelTopologyZone, "a").StorageClass)
+	w.put(t, "csidrivers", testkit.Driver("csi.example.com", true))
+	for i := range 4 {
+		w.put(t, "persistentvolumeclaims", drawPVC(t, fmt.Sprint("c-", i)))
+	}
+	for range 10 {
+		w.putVolume(t)
+	}
+	return w
+}
+
+func (w *indexWorld) store(resource string) cache.Indexer {
+	return w.p.caches.informer[resource].GetIndexer()
+}
+
+func (w *indexWorld) put(t *rapid.T, resource string, obj any) {
+	if err := w.store(resource).Add(obj); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *indexWorld) oneOf(t *rapid.T, n int, label string) int {
+	return rapid.IntRange(0, n-1).Draw(t, label)
+}
+
+func (w *indexWorld) claimName(t *rapid.T) string { return fmt.Sprint("c-", w.oneOf(t, 4, "claim")) }
+
+func (w *indexWorld) volumeName(t *rapid.T) string {
+	return fmt.Sprint("pv-", w.oneOf(t, 12, "volume"))
+}
+
+func (w *indexWorld) putVolume(t *rapid.T) {
+	w.version++
+	pv := drawPV(t, w.volumeName(t), w.version)
+	w.put(t, "persistentvolumes", pv)
+	w.p.reservations.observe(pv, false)
+}
+
+func (w *indexWorld) deleteVolume(t *rapid.T) {
+	pv := w.p.caches.volume(w.volumeName(t))
+	if pv == nil {
+		return
+	}
+	if err := w.store("persistentvolumes").Delete(pv); err != nil {
+		t.Fatal(err)
+	}
+	w.p.reservations.observe(pv, true)
+}
+
+// replaceAll has the handlers come late: the cache is another, and reservations
+// have not heard of it.
+func (w *indexWorld) replaceAll(t *rapid.T) {
+	for range w.oneOf(t, 4, "changes") + 1 {
+		w.version++
+		w.put(t, "persistentvolumes", drawPV(t, w.volumeName(t), w.version))
+	}
+}
+
+func (w *indexWorld) putCapacity(t *rapid.T) {
+	w.put(t, "csistoragecapacities", drawCapacity(t, fmt.Sprint("cap-", w.oneOf(t, 4, "capacity"))))
+}
+
+func (w *indexWorld) dropCapacity(t *rapid.T) {
+	name := fmt.Sprint("cap-", w.oneOf(t, 4, "capacity"))
+	if err := w.store("csistoragecapacities").Delete(testkit.Capacity(name, "", "1Gi").CSIStorageCapacity); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *indexWorld) drawPod(t *rapid.T) *v1.Pod {
+	pod := testkit.Pod("p")
+	for range w.oneOf(t, 3, "claims") + 1 {
+		pod.Uses(w.claimName(t))
+	}
+	return pod.Pod
+}
+
+func (w *indexWorld) reserve(t *rapid.T) {
+	node := w.nodes[w.oneOf(t, len(w.nodes), "node")]
+	plan, err := w.byIndex(t, w.drawPod(t), node)
+	if err != nil {
+		return
+	}
+	reservation := newReservation(node.Name, plan)
+	if !w.p.hold(node.Name, reservation.toHold()) {
+		t.Fatalf("a plan on the caches as they are is refused: %s", showPlan(plan, nil))
+	}
+	w.reserved = append(w.reserved, reservation)
+}
+
+func (w *indexWorld) release(t *rapid.T) {
+	if len(w.reserved) > 0 {
+		i := w.oneOf(t, len(w.reserved), "reservation")
+		w.p.Unreserve(w.reserved[i])
+		w.reserved = slices.Delete(w.reserved, i, i+1)
+	}
+}
+
+// write claims a reserved volume. The cache may show it before the write has
+// been answered.
+func (w *indexWorld) write(t *rapid.T) {
+	if len(w.reserved) == 0 {
+		return
+	}
+	i := w.oneOf(t, len(w.reserved), "reservation")
+	first := rapid.Bool().Draw(t, "shown first")
+	for _, item := range w.reserved[i].toHold() {
+		if item.hold == nil || item.volume == nil || !w.p.reservations.current(item.hold) {
+			continue
+		}
+		bound, _, err := volume.GetBindVolumeToClaim(item.volume, item.claim)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.version++
+		bound.ResourceVersion = fmt.Sprint(w.version)
+		if !first {
+			w.p.settle(item, bound)
+			w.check(t)
+		}
+		w.put(t, "persistentvolumes", bound)
+		w.p.reservations.observe(bound, false)
+		if first {
+			w.p.settle(item, bound)
+		}
+	}
+}
+
+// check plans pods in both ways.
+func (w *indexWorld) check(t *rapid.T) {
+	for _, node := range w.nodes {
+		for _, claims := range [][]string{{"c-0"}, {"c-1"}, {"c-2", "c-3"}, {"c-0", "c-1", "c-2", "c-3"}} {
+			pod := testkit.Pod("p").Uses(claims...).Pod
+			indexed, err := w.byIndex(t, pod, node)
+			got := showPlan(indexed, err)
+			want := w.byScan(t, pod, node)
+			if diff := gocmp.Diff(want, got); diff != "" {
+				t.Fatalf("claims %v on node %s %v (-scan +index):\n%s\nvolumes:\n%s", claims, node.Name, node.Labels, diff, w.show())
+			}
+			w.count(indexed, got)
+		}
+	}
+}
+
+func (w *indexWorld) byIndex(t *rapid.T, pod *v1.Pod, node *v1.Node) (*Plan, error) {
+	facts, err := w.p.gather(t.Context(), &reader{caches: w.p.caches}, pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return facts.planOn(node)
+}
+
+// byScan gives FindMatchingVolume all there is.
+func (w *indexWorld) byScan(t *rapid.T, pod *v1.Pod, node *v1.Node) string {
+	gathered, err := w.p.gather(t.Context(), &reader{caches: w.p.caches}, pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	facts := &Facts{Pod: pod, Node: node, Claims: gathered.claims}
+	for i := range facts.Claims {
+		c := &facts.Claims[i]
+		c.Candidates, c.Free, c.Considered, c.Room = nil, nil, 0, nil
+		for _, obj := range w.store("csistoragecapacities").List() {
+			if reported := obj.(*storagev1.CSIStorageCapacity); c.Class != nil && reported.StorageClassName == c.Class.Name {
+				c.Capacities = append(c.Capacities, reported)
+			}
+		}
+		class := volume.GetPersistentVolumeClaimClass(c.Claim)
+		var prebound, free []*v1.PersistentVolume
+		for _, pv := range w.all() {
+			switch {
+			case volume.GetPersistentVolumeClass(pv) != class:
+			case volume.IsVolumeBoundToClaim(pv, c.Claim) && volume.CheckAccessModes(c.Claim, pv):
+				prebound = append(prebound, pv)
+			case pv.Spec.ClaimRef == nil && pv.Status.Phase == v1.VolumeAvailable && pv.DeletionTimestamp == nil:
+				free = append(free, pv)
+			}
+		}
+		c.Candidates = append(prebound, w.p.reservations.open(c.Claim.UID, free)...)
+	}
+	plan, err := MakePlan(facts)
+	return showPlan(plan, err)
+}
+
+// all returns the cached volumes by name.
+func (w *indexWorld) all() []*v1.PersistentVolume {
+	var all []*v1.PersistentVolume
+	for _, obj := range w.store("persistentvolumes").List() {
+		all = append(all, obj.(*v1.PersistentVolume))
+	}
+	slices.SortFunc(all, func(a, b *v1.PersistentVolume) int { return cmp.Compare(a.Name, b.Name) })
+	return all
+}
+
+func (w *indexWorld) show() string {
+	held := w.p.reservations.held()
+	var text strings.Builder
+	for _, pv := range w.all() {
+		fmt.Fprintf(&text, "%s class %s size %v phase %s claimRef %v affinity %v held for %q\n", pv.Name, volume.GetPersistentVolumeClass(pv),
+			pv.Spec.Capacity.Storage(), pv.Status.Phase, pv.Spec.ClaimRef, pv.Spec.NodeAffinity, held[pv.Name])
+	}
+	return text.String()
+}
+
+// count notes what kinds of answers there were, so that a test which sees nothing
+// is seen.
+func (w *indexWorld) count(plan *Plan, text string) {
+	if plan == nil {
+		code, _, _ := strings.Cut(text, ":")
+		w.seen[code]++
+		return
+	}
+	if len(plan.Static) > 0 {
+		w.seen["static"]++
+	}
+	if len(plan.Dynamic) > 0 {
+		w.seen["dynamic"]++
+	}
+	for i, b := range plan.Static[min(1, len(plan.Static)):] {
+		w.seen["two static"]++
+		before := plan.Static[i]
+		if volume.GetPersistentVolumeClass(before.Volume) != volume.GetPersistentVolumeClass(b.Volume) {
+			continue
+		}
+		alone, err := volume.FindMatchingVolume(b.Claim, []*v1.PersistentVolume{before.Volume}, nil, nil, false, true)
+		if err == nil && alone != nil && before.Volume.Spec.ClaimRef == nil {
+			w.seen["passed over"]++
+		}
+		if before.Volume.Spec.Capacity.Storage().Cmp(*b.Volume.Spec.Capacity.Storage()) == 0 {
+			w.seen["tie"]++
+		}
+	}
+}
+
+func showPlan(plan *Plan, err error) string {
+	if err != nil {
+		return err.Error()
+	}
+	var text strings.Builder
+	for _, b := range plan.Static {
+		fmt.Fprintf(&text, "static %s -> %s\n", b.Claim.Name, b.Volume.Name)
+	}
+	for _, b := range plan.Dynamic {
+		fmt.Fprintf(&text, "dynamic %s\n", b.Claim.Name)
+	}
+	return text.String()
+}
