@@ -7,8 +7,6 @@ import (
 	"github.com/google/btree"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/component-helpers/storage/volume"
 )
 
@@ -154,10 +152,7 @@ func (x *freeIndex) groupOf(class *freeClass, pv *v1.PersistentVolume) *group {
 	if g := class.groups[key]; g != nil {
 		return g
 	}
-	g := &group{key: key, free: btree.NewWithFreeListG(btreeDegree, func(a, b *freeVolume) bool { return bySize(a, b) < 0 }, x.nodes)}
-	if required != nil {
-		g.selector = nodeaffinity.NewLazyErrorNodeSelector(required)
-	}
+	g := newGroup(key, required, x.nodes)
 	g.places = class.labels.add(g, asked(required))
 	class.groups[key] = g
 	return g
@@ -186,8 +181,6 @@ func (x *freeIndex) find(q *query, node *v1.Node, n int) []*v1.PersistentVolume 
 	if class == nil {
 		return nil
 	}
-	// The node's name does not count, only labels do: see CheckNodeAffinity.
-	labelled := &v1.Node{ObjectMeta: metav1.ObjectMeta{Labels: node.Labels}}
 	var found []*freeVolume
 	var seen []*group
 	class.labels.visit(node.Labels, func(g *group) bool {
@@ -197,11 +190,14 @@ func (x *freeIndex) find(q *query, node *v1.Node, n int) []*v1.PersistentVolume 
 			}
 			seen = append(seen, g)
 		}
-		if g.reachable(labelled) {
+		if g.reachable(node.Labels) {
 			found = q.smallest(g, n, found)
 		}
 		return true
 	})
+	if len(found) == 0 {
+		return nil
+	}
 	slices.SortFunc(found, bySize)
 	pvs := make([]*v1.PersistentVolume, 0, min(n, len(found)))
 	for _, free := range found[:min(n, len(found))] {

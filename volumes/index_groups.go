@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/btree"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
@@ -16,18 +17,41 @@ import (
 type group struct {
 	key      string
 	places   []place
-	selector *nodeaffinity.LazyErrorNodeSelector // nil: every node
+	selector *nodeaffinity.LazyErrorNodeSelector // nil: every node that finds it
 	free     *btree.BTreeG[*freeVolume]          // by size, then name
 }
 
-// reachable tells whether a node with the labels can reach the volumes. It
-// judges as volume.CheckNodeAffinity does, by the same package and by labels
-// alone, but parses the affinity once for all volumes and nodes.
-func (g *group) reachable(labelled *v1.Node) bool {
+func newGroup(key string, required *v1.NodeSelector, nodes *btree.FreeListG[*freeVolume]) *group {
+	g := &group{key: key, free: btree.NewWithFreeListG(btreeDegree, func(a, b *freeVolume) bool { return bySize(a, b) < 0 }, nodes)}
+	if required == nil {
+		return g
+	}
+	g.selector = nodeaffinity.NewLazyErrorNodeSelector(required)
+	if g.foundIsReachable(required) {
+		g.selector = nil
+	}
+	return g
+}
+
+// foundIsReachable tells whether the label by which the volumes are found is all
+// that is asked: what nearly all local volumes have.
+func (g *group) foundIsReachable(required *v1.NodeSelector) bool {
+	if len(required.NodeSelectorTerms) != 1 || len(required.NodeSelectorTerms[0].MatchFields) > 0 || len(required.NodeSelectorTerms[0].MatchExpressions) != 1 {
+		return false
+	}
+	r := &required.NodeSelectorTerms[0].MatchExpressions[0]
+	return r.Operator == v1.NodeSelectorOpIn && len(r.Values) > 0 && g.reachable(map[string]string{r.Key: r.Values[0]})
+}
+
+// reachable tells whether a node with the labels, by which the group was found,
+// can reach the volumes. It judges as volume.CheckNodeAffinity does, by the same
+// package and by labels alone, but parses the affinity once for all volumes and
+// nodes.
+func (g *group) reachable(labels map[string]string) bool {
 	if g.selector == nil {
 		return true
 	}
-	matches, err := g.selector.Match(labelled)
+	matches, err := g.selector.Match(&v1.Node{ObjectMeta: metav1.ObjectMeta{Labels: labels}})
 	return matches && err == nil
 }
 

@@ -165,10 +165,13 @@ func (p *Plan) place(node *v1.Node, c *ClaimFacts, chosen map[string]*v1.Persist
 // choose returns the volume that the claim gets on the node, or nil. Excluded are
 // those that it must not get.
 func (c *ClaimFacts) choose(node *v1.Node, excluded map[string]*v1.PersistentVolume) (*v1.PersistentVolume, error) {
-	// What is pre-bound to the claim goes before all that is free.
-	pv, err := volume.FindMatchingVolume(c.Claim, c.Candidates, node, excluded, true, true)
-	if pv != nil || err != nil {
-		return pv, err
+	// What is pre-bound to the claim goes before all that is free. Where there is
+	// nothing at all, it may still have a word on the claim.
+	if len(c.Candidates) > 0 || len(c.Free) == 0 {
+		pv, err := volume.FindMatchingVolume(c.Claim, c.Candidates, node, excluded, true, true)
+		if pv != nil || err != nil {
+			return pv, err
+		}
 	}
 	for _, pv := range c.Free {
 		if excluded[pv.Name] == nil {

@@ -117,12 +117,15 @@ func (f *podFacts) planOn(node *v1.Node) (*Plan, error) {
 // on adds to the facts what is true on the node alone.
 func (f *podFacts) on(node *v1.Node) (*Facts, error) {
 	facts := &Facts{Pod: f.pod, Node: node, Claims: append([]ClaimFacts(nil), f.claims...)}
-	var err error
-	if facts.CSINode, err = f.p.caches.CSINodes.Get(node.Name); err != nil && !apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("reading csinode %s: %w", node.Name, err)
-	}
 	for i := range facts.Claims {
-		if c := &facts.Claims[i]; c.checksCapacity() {
+		c := &facts.Claims[i]
+		if c.Volume != nil && facts.CSINode == nil {
+			var err error
+			if facts.CSINode, err = f.p.caches.CSINodes.Get(node.Name); err != nil && !apierrors.IsNotFound(err) {
+				return nil, fmt.Errorf("reading csinode %s: %w", node.Name, err)
+			}
+		}
+		if c.checksCapacity() {
 			c.Room = f.p.caches.room.find(c.Class.Name, c.Claim.Spec.Resources.Requests[v1.ResourceStorage], node)
 		}
 	}
