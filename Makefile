@@ -53,7 +53,7 @@ test-image: ## Check the Dockerfile, and run its steps without a container engin
 # Each line is one test with more of what it does at random.
 .PHONY: test-long
 test-long: ## Run the randomised tests for longer: 100,000 cluster states and so on
-	PREBIND_LONG=1 go test -count=1 -timeout 30m -v -run 'TestNoVolumeIsPromisedTwice|TestReservationsAreLinearizable|TestRandomSchedules' ./volumes
+	PREBIND_LONG=1 go test -count=1 -timeout 30m -v -run 'TestNoVolumeIsPromisedTwice|TestReservationsAreLinearizable|TestRandomSchedules|TestIndexChoosesAsAScanDoes' ./volumes
 	cd test && go test -count=1 -v -timeout 30m -run TestPlansAgreeWithUpstream ./differential -rapid.checks=100000
 
 .PHONY: programs

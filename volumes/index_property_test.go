@@ -267,7 +267,7 @@ func (w *indexWorld) byScan(t *rapid.T, pod *v1.Pod, node *v1.Node) string {
 				free = append(free, pv)
 			}
 		}
-		c.Candidates = append(prebound, w.p.reservations.open(c.Claim.UID, free)...)
+		c.Candidates = slices.Concat(prebound, w.p.reservations.open(c.Claim.UID, free))
 	}
 	plan, err := MakePlan(facts)
 	return showPlan(plan, err)
