@@ -31,16 +31,20 @@ func drawLabels(t *rapid.T) map[string]string {
 }
 
 func drawAffinity(t *rapid.T) *v1.VolumeNodeAffinity {
-	switch rapid.IntRange(0, 9).Draw(t, "affinity") {
+	one := func(requirements ...v1.NodeSelectorRequirement) *v1.VolumeNodeAffinity {
+		return &v1.VolumeNodeAffinity{Required: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{MatchExpressions: requirements}}}}
+	}
+	switch rapid.IntRange(0, 11).Draw(t, "affinity") {
 	case 0, 1:
 		return nil
 	case 2:
 		return &v1.VolumeNodeAffinity{}
-	case 3, 4, 5: // what provisioners write
-		host := rapid.SampledFrom([]string{"h1", "h2", "h3"}).Draw(t, "host")
-		return &v1.VolumeNodeAffinity{Required: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
-			MatchExpressions: []v1.NodeSelectorRequirement{{Key: v1.LabelHostname, Operator: v1.NodeSelectorOpIn, Values: []string{host}}},
-		}}}}
+	case 3, 4: // what provisioners write
+		return one(v1.NodeSelectorRequirement{Key: v1.LabelHostname, Operator: v1.NodeSelectorOpIn, Values: []string{rapid.SampledFrom([]string{"h1", "h2", "h3"}).Draw(t, "host")}})
+	case 5, 6:
+		return one(drawRequirement(t, v1.NodeSelectorOpIn))
+	case 7, 8:
+		return one(drawRequirement(t, v1.NodeSelectorOpIn), drawRequirement(t, drawOperator(t)))
 	}
 	required := &v1.NodeSelector{}
 	for range rapid.IntRange(0, 3).Draw(t, "terms") {
@@ -49,30 +53,36 @@ func drawAffinity(t *rapid.T) *v1.VolumeNodeAffinity {
 	return &v1.VolumeNodeAffinity{Required: required}
 }
 
-func drawTerm(t *rapid.T) (term v1.NodeSelectorTerm) {
-	operators := []v1.NodeSelectorOperator{
+func drawOperator(t *rapid.T) v1.NodeSelectorOperator {
+	return rapid.SampledFrom([]v1.NodeSelectorOperator{
 		v1.NodeSelectorOpIn, v1.NodeSelectorOpIn, v1.NodeSelectorOpIn, v1.NodeSelectorOpNotIn, v1.NodeSelectorOpExists,
 		v1.NodeSelectorOpDoesNotExist, v1.NodeSelectorOpGt, v1.NodeSelectorOpLt, "Near",
-	}
+	}).Draw(t, "operator")
+}
+
+func drawRequirement(t *rapid.T, operator v1.NodeSelectorOperator) v1.NodeSelectorRequirement {
 	values := map[string][]string{
 		v1.LabelHostname: {"h1", "h2", "h3"}, v1.LabelTopologyZone: {"a", "b", "no label"}, "rank": {"1", "3", "x"}, "disk": {"", "ssd"},
 	}
+	r := v1.NodeSelectorRequirement{
+		Key: rapid.SampledFrom([]string{v1.LabelHostname, v1.LabelTopologyZone, "rank", "disk"}).Draw(t, "key"), Operator: operator,
+	}
+	wants := 1
+	switch operator {
+	case v1.NodeSelectorOpIn, v1.NodeSelectorOpNotIn:
+		wants = rapid.SampledFrom([]int{1, 1, 2, 3, 0}).Draw(t, "values")
+	case v1.NodeSelectorOpExists, v1.NodeSelectorOpDoesNotExist:
+		wants = rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "values")
+	}
+	for range wants {
+		r.Values = append(r.Values, rapid.SampledFrom(values[r.Key]).Draw(t, "value"))
+	}
+	return r
+}
+
+func drawTerm(t *rapid.T) (term v1.NodeSelectorTerm) {
 	for range rapid.IntRange(0, 3).Draw(t, "expressions") {
-		r := v1.NodeSelectorRequirement{
-			Key:      rapid.SampledFrom([]string{v1.LabelHostname, v1.LabelTopologyZone, "rank", "disk"}).Draw(t, "key"),
-			Operator: rapid.SampledFrom(operators).Draw(t, "operator"),
-		}
-		wants := 1
-		switch r.Operator {
-		case v1.NodeSelectorOpIn, v1.NodeSelectorOpNotIn:
-			wants = rapid.SampledFrom([]int{1, 1, 2, 3, 0}).Draw(t, "values")
-		case v1.NodeSelectorOpExists, v1.NodeSelectorOpDoesNotExist:
-			wants = rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "values")
-		}
-		for range wants {
-			r.Values = append(r.Values, rapid.SampledFrom(values[r.Key]).Draw(t, "value"))
-		}
-		term.MatchExpressions = append(term.MatchExpressions, r)
+		term.MatchExpressions = append(term.MatchExpressions, drawRequirement(t, drawOperator(t)))
 	}
 	if fields := rapid.IntRange(-6, 2).Draw(t, "fields"); fields > 0 {
 		term.MatchFields = []v1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: v1.NodeSelectorOpIn, Values: []string{"n1", "n2"}[:fields]}}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/prebind/prebind/internal/testkit"
 )
@@ -180,6 +181,22 @@ func (r *reservationsUnderTest) call(client, id int, random *rand.Rand) {
 			r.do(client, reservationOp{"release", id, []want{w}}, func() any { r.release(holds[i]); return nil })
 		}
 	}
+}
+
+// open returns those of the free volumes that may be planned for the claim:
+// all that are not reserved, or, if the claim holds one already, that one
+// alone. Calls find them by way of promised and the index.
+func (r *reservations) open(claim types.UID, free []*v1.PersistentVolume) []*v1.PersistentVolume {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	own := r.byClaim[claim]
+	kept := free[:0]
+	for _, pv := range free {
+		if r.byVolume[pv.Name] == own {
+			kept = append(kept, pv)
+		}
+	}
+	return kept
 }
 
 // choose asks what is open for one or two claims, and picks from that.

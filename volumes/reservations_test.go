@@ -58,22 +58,6 @@ func (r *reservations) held() map[string]types.UID {
 	return held
 }
 
-// open returns those of the free volumes that may be planned for the claim:
-// all that are not reserved, or, if the claim holds one already, that one
-// alone. Calls find them by way of promised and the index.
-func (r *reservations) open(claim types.UID, free []*v1.PersistentVolume) []*v1.PersistentVolume {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	own := r.byClaim[claim]
-	kept := free[:0]
-	for _, pv := range free {
-		if r.byVolume[pv.Name] == own {
-			kept = append(kept, pv)
-		}
-	}
-	return kept
-}
-
 func TestReservations(t *testing.T) {
 	a, b := testkit.UID("a"), testkit.UID("b")
 	tests := map[string]struct {
