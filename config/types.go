@@ -103,8 +103,8 @@ type Volumes struct {
 	// entry. A Go duration such as "90s" or "10m", at least 1s. Default "10m".
 	BindTimeout Duration `json:"bindTimeout"`
 	// StaticCompletion says who finishes the claim's side once prebind has
-	// written a volume's claimRef. Default "Controller", in this version the
-	// only choice.
+	// written a volume's claimRef: the PV controller, or prebind itself. Default
+	// "Controller".
 	StaticCompletion StaticCompletion `json:"staticCompletion"`
 }
 
@@ -114,8 +114,9 @@ type StaticCompletion string
 const (
 	// StaticCompletionController leaves the claim to the PV controller.
 	StaticCompletionController StaticCompletion = "Controller"
-	// StaticCompletionDirect lets prebind write the claim as well. Not
-	// supported yet.
+	// StaticCompletionDirect lets prebind write the volume's phase and the claim
+	// as well, where the PV controller has seen the volume free; it is left to the
+	// controller elsewhere. Needs the right to patch persistentvolumes/status.
 	StaticCompletionDirect StaticCompletion = "Direct"
 )
 

@@ -63,11 +63,9 @@ func validateVolumes(at *field.Path, v Volumes) field.ErrorList {
 		mistakes = append(mistakes, field.Invalid(at.Child("bindTimeout"), v.BindTimeout.String(), fmt.Sprintf("must be at least %s", minBindTimeout)))
 	}
 	switch v.StaticCompletion {
-	case StaticCompletionController:
-	case StaticCompletionDirect:
-		mistakes = append(mistakes, field.Invalid(at.Child("staticCompletion"), v.StaticCompletion, "not supported yet, use Controller"))
+	case StaticCompletionController, StaticCompletionDirect:
 	default:
-		mistakes = append(mistakes, field.NotSupported(at.Child("staticCompletion"), v.StaticCompletion, []StaticCompletion{StaticCompletionController}))
+		mistakes = append(mistakes, field.NotSupported(at.Child("staticCompletion"), v.StaticCompletion, []StaticCompletion{StaticCompletionController, StaticCompletionDirect}))
 	}
 	return mistakes
 }

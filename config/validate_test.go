@@ -58,16 +58,12 @@ func TestLoadMistakesOfMeaning(t *testing.T) {
 			file: "volumes: {bindTimeout: -5m}",
 			want: []string{`volumes.bindTimeout: Invalid value: "-5m0s": must be at least 1s`},
 		},
-		"Direct comes later": {
-			file: "volumes: {staticCompletion: Direct}",
-			want: []string{`volumes.staticCompletion: Invalid value: "Direct": not supported yet, use Controller`},
-		},
 		"unknown words": {
 			file: "volumes: {staticCompletion: controller}\nlogging: {level: Info, format: ''}",
 			want: []string{
 				`logging.format: Unsupported value: "": supported values: "json", "console"`,
 				`logging.level: Unsupported value: "Info": supported values: "debug", "info", "warn", "error"`,
-				`volumes.staticCompletion: Unsupported value: "controller": supported values: "Controller"`,
+				`volumes.staticCompletion: Unsupported value: "controller": supported values: "Controller", "Direct"`,
 			},
 		},
 		"stages without VolumeBinding": {

@@ -1,10 +1,11 @@
 // Package volumes gets the claims of one pod bound to volumes that one node
-// can reach. It goes through five steps, each in its file:
+// can reach. It goes through six steps, each in its file:
 //
 //	facts.go         read what is known of the pod's claims (caches; live when in doubt)
 //	plan.go          decide, purely, what each claim needs on the node
 //	reservations.go  hold the chosen volumes, in memory, against other calls
 //	write.go         write claimRef or selected-node, and nothing else (persist.go: until the outcome is known)
+//	complete.go      on demand, write the claim's side too, which else the PV controller does
 //	wait.go          wait, woken by the watch, until every claim is fully bound
 //
 // The meaning of every field and every rule of matching is kube-scheduler

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/component-helpers/storage/volume"
@@ -25,11 +26,16 @@ const lagGrace = 500 * time.Millisecond
 // fault of ours from burning a processor.
 const maxPlans = 1000
 
-// Config is what a Prebinder needs. All fields are required.
+// Config is what a Prebinder needs.
 type Config struct {
 	Client kubernetes.Interface
 	// Caches must not be started yet: New adds its event handlers.
 	Caches *Caches
+	// CompleteClaims lets the Prebinder write the claim's side of a static
+	// binding, and the volume's phase, where that is safe, instead of waiting for
+	// the PV controller to do so. It needs the right to patch
+	// persistentvolumes/status. Optional.
+	CompleteClaims bool
 }
 
 // Prebinder binds the claims of pods. One instance serves all bind calls;
@@ -41,6 +47,9 @@ type Prebinder struct {
 	reservations *reservations
 	lookups      chan struct{} // holds one for each list of events under way
 	handled      map[string]cache.ResourceEventHandlerRegistration
+
+	completeClaims bool
+	claimedBefore  claimedBefore
 }
 
 // New returns a Prebinder that listens to the caches.
@@ -52,6 +61,9 @@ func New(cfg Config) (*Prebinder, error) {
 		reservations: newReservations(cfg.Caches, cfg.Caches.free),
 		lookups:      make(chan struct{}, eventLookups),
 		handled:      map[string]cache.ResourceEventHandlerRegistration{},
+
+		completeClaims: cfg.CompleteClaims,
+		claimedBefore:  claimedBefore{uids: map[types.UID]struct{}{}},
 	}
 	for resource, handler := range p.handlers() {
 		registration, err := cfg.Caches.informer[resource].AddEventHandler(handler)
@@ -84,6 +96,9 @@ type item struct {
 	volume *v1.PersistentVolume
 	hold   *hold // our share of the reservation for claim; nil: none
 	owned  bool  // volume was seen claimed by the claim, and the claim names it
+	// completable: the claimRef is our own write, on a version of the volume
+	// which allows to complete the claim.
+	completable bool
 }
 
 type itemKind int

@@ -114,6 +114,7 @@ func (p *Prebinder) handlers() map[string]cache.ResourceEventHandler {
 		}),
 		"persistentvolumes": onChange(func(pv *v1.PersistentVolume, gone bool) {
 			p.caches.free.catchUp() // not left to a call
+			p.claimedBefore.observe(pv, gone)
 			p.reservations.observe(pv, gone)
 			p.signals.notify(volumeKey(pv.Name), gone)
 			p.signals.notify(poolKey(volume.GetPersistentVolumeClass(pv)), false)

@@ -35,7 +35,12 @@ func (p *Prebinder) write(ctx context.Context, r *Reservation) error {
 	for _, i := range r.items {
 		switch i.kind {
 		case itemStatic:
-			group.Go(guarded(func() error { return p.claimVolume(ctx, i, node) }))
+			group.Go(guarded(func() error {
+				if err := p.claimVolume(ctx, i, node); err != nil {
+					return err
+				}
+				return p.complete(ctx, i)
+			}))
 		case itemDynamic:
 			group.Go(guarded(func() error { return p.selectNode(ctx, i, node.Name) }))
 		case itemNamed:
@@ -54,9 +59,11 @@ func (p *Prebinder) claimVolume(ctx context.Context, i *item, node *v1.Node) err
 			return fault.New(fault.Internal, "%s: volume %s: %w", describe(i.claim), i.volume.Name, err)
 		}
 		if dirty {
+			completable := p.completable(i.volume)
 			if bound, err = p.patchVolume(ctx, i.volume, bound); err != nil {
 				return err
 			}
+			i.completable = completable
 			ctxlog.From(ctx).Debug("wrote claimRef", logging.Claim(i.claim.Namespace, i.claim.Name),
 				zap.String("volume", bound.Name), zap.String("resourceVersion", bound.ResourceVersion))
 		}

@@ -47,7 +47,10 @@ func newBinder(cfg *config.PrebindConfiguration, api clients, logger *zap.Logger
 	if err != nil {
 		return nil, err
 	}
-	prebinder, err := volumes.New(volumes.Config{Client: api.volumes, Caches: caches})
+	prebinder, err := volumes.New(volumes.Config{
+		Client: api.volumes, Caches: caches,
+		CompleteClaims: cfg.Volumes.StaticCompletion == config.StaticCompletionDirect,
+	})
 	if err != nil {
 		return nil, err
 	}

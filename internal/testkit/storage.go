@@ -102,14 +102,18 @@ func (b ClaimBuilder) OwnedBy(pod PodBuilder) ClaimBuilder {
 	return b
 }
 
+// protection is the finalizer of volumes.
+const protection = "kubernetes.io/pv-protection"
+
 // VolumeBuilder builds a volume.
 type VolumeBuilder struct{ *v1.PersistentVolume }
 
 // Volume starts an available volume of LocalClass with 10Gi, ReadWriteOnce,
-// that every node can reach.
+// that every node can reach, with the finalizer that the API server gives it.
 func Volume(name string) VolumeBuilder {
 	pv := &v1.PersistentVolume{ObjectMeta: named(name)}
 	pv.Labels, pv.Annotations = map[string]string{}, map[string]string{}
+	pv.Finalizers = []string{protection}
 	pv.Spec.StorageClassName = LocalClass
 	pv.Spec.AccessModes = []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce}
 	pv.Status.Phase = v1.VolumeAvailable
@@ -161,7 +165,7 @@ func (b VolumeBuilder) Phase(phase v1.PersistentVolumePhase) VolumeBuilder {
 
 // Terminating marks the volume as being deleted.
 func (b VolumeBuilder) Terminating() VolumeBuilder {
-	b.DeletionTimestamp, b.Finalizers = &deleted, []string{"kubernetes.io/pv-protection"}
+	b.DeletionTimestamp, b.Finalizers = &deleted, []string{protection}
 	return b
 }
 

@@ -319,10 +319,32 @@ func (s *store) patch(resource string, action clienttesting.PatchActionImpl) (ru
 	if err := json.Unmarshal(merged, patched); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
+	confine(current, patched, action.Subresource)
 	if !apiequality.Semantic.DeepEqual(current, patched) { // else nothing changes, as in the real one
 		s.put(resource, patched)
 	}
 	return s.get(resource, action.Name)
+}
+
+// confine undoes what a patch of a claim or volume may not change: the status,
+// or, through the subresource, the rest.
+func confine(current, patched runtime.Object, subresource string) {
+	switch now := current.(type) {
+	case *v1.PersistentVolume:
+		to := patched.(*v1.PersistentVolume)
+		if subresource == "status" {
+			to.Spec = *now.Spec.DeepCopy()
+		} else {
+			to.Status = *now.Status.DeepCopy()
+		}
+	case *v1.PersistentVolumeClaim:
+		to := patched.(*v1.PersistentVolumeClaim)
+		if subresource == "status" {
+			to.Spec = *now.Spec.DeepCopy()
+		} else {
+			to.Status = *now.Status.DeepCopy()
+		}
+	}
 }
 
 // bind is pods/binding: all its refusals are conflicts.
