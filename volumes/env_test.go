@@ -39,13 +39,20 @@ func bubble(t *testing.T, f func(t *testing.T)) {
 // objects. At the end of the test no volume may still be reserved.
 func start(t *testing.T, objects ...runtime.Object) *env {
 	t.Helper()
+	return startWith(t, volumes.Config{}, objects...)
+}
+
+// startWith does so with a configuration; client and caches are filled in.
+func startWith(t *testing.T, cfg volumes.Config, objects ...runtime.Object) *env {
+	t.Helper()
 	api := testkit.NewAPI(t, testkit.Node(node7), testkit.Class("local"), testkit.Class("fast").Provisions("csi.example.com"))
 	api.Put(objects...)
 	caches, err := volumes.NewCaches(api.Client)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := volumes.New(volumes.Config{Client: api.Client, Caches: caches})
+	cfg.Client, cfg.Caches = api.Client, caches
+	p, err := volumes.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

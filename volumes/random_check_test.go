@@ -27,6 +27,15 @@ type audit struct {
 	problems []string
 	settled  map[string]string // call, and write with its version -> how it ended
 	writes   int
+	// completed are the claims' sides that were written.
+	completed []completion
+}
+
+// completion is a claim completed for a volume, at a version of the API.
+type completion struct {
+	call    *randomCall
+	claim   *v1.PersistentVolumeClaim
+	version int64
 }
 
 func (a *audit) wrong(format string, args ...any) {
@@ -84,8 +93,12 @@ type patched struct {
 		Annotations     map[string]string `json:"annotations"`
 	} `json:"metadata"`
 	Spec *struct {
-		ClaimRef *v1.ObjectReference `json:"claimRef"`
+		ClaimRef   *v1.ObjectReference `json:"claimRef"`
+		VolumeName string              `json:"volumeName"`
 	} `json:"spec"`
+	Status *struct {
+		Phase v1.PersistentVolumePhase `json:"phase"`
+	} `json:"status"`
 }
 
 // applied checks a write as the API server applies or refuses it.
@@ -120,8 +133,16 @@ func (a *audit) applied(w testkit.Write) {
 	}
 	switch after := w.After.(type) {
 	case *v1.PersistentVolume:
+		if w.Resource == "persistentvolumes/status" {
+			a.phase(call, w.Before.(*v1.PersistentVolume), after)
+			return
+		}
 		a.volume(call, w.Before.(*v1.PersistentVolume), after)
 	case *v1.PersistentVolumeClaim:
+		if body.Spec != nil {
+			a.completion(call, w.Before.(*v1.PersistentVolumeClaim), after)
+			return
+		}
 		a.claim(call, w.Before.(*v1.PersistentVolumeClaim), after)
 	default:
 		a.wrong("%s of %s: not ours to write", w, call)

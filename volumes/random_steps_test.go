@@ -50,9 +50,12 @@ func (w *world) do(s step) {
 			w.calls[s.A%len(w.calls)].cancel(fault.New(fault.CallerGone, "the scheduler has hung up"))
 		}
 	case "sync volume":
-		w.SyncVolume(pick(pvs, s.A))
+		w.pvs.SyncVolume(pick(pvs, s.A))
 	case "sync claim":
-		w.SyncClaim(pick(claims, s.A))
+		w.pvs.SyncClaim(pick(claims, s.A))
+	case "restart controller":
+		w.audit.lost(w.pvs)
+		w.pvs = w.NewPVController()
 	case "provision":
 		w.provision(pick(claims, s.A), s.B%4 != 0)
 	case "hold":
@@ -89,13 +92,16 @@ func (w *world) meddle(s step, claim, pv string) {
 	case "take volume":
 		if now := w.Volume(pv); now != nil && now.Spec.ClaimRef == nil {
 			w.ChangeVolume(pv, func(v *v1.PersistentVolume) {
-				testkit.VolumeBuilder{PersistentVolume: v}.ClaimedByUID("foreign", types.UID(label)).Phase(v1.VolumeBound)
+				testkit.VolumeBuilder{PersistentVolume: v}.ClaimedByUID("foreign", types.UID(label))
+				if s.B%2 == 0 { // else it was another scheduler
+					v.Status.Phase = v1.VolumeBound
+				}
 			})
 		}
 	case "reset volume": // only what is not finished, or was a foreigner's
 		if now := w.Volume(pv); now != nil && now.Spec.ClaimRef != nil && !w.finished(now) {
 			w.ChangeVolume(pv, func(v *v1.PersistentVolume) {
-				v.Spec.ClaimRef, v.Status.Phase = nil, v1.VolumeAvailable
+				v.Spec.ClaimRef = nil // the phase is the PV controller's
 				delete(v.Annotations, volume.AnnBoundByController)
 			})
 		}
@@ -103,8 +109,9 @@ func (w *world) meddle(s step, claim, pv string) {
 		if now := w.Volume(pv); now != nil && !w.finished(now) {
 			w.Remove("persistentvolumes", pv)
 			if s.B%2 == 0 {
-				w.Put(testkit.Volume(pv).OnHost(nodeNames[s.B%len(nodeNames)]))
-				w.ChangeVolume(pv, func(v *v1.PersistentVolume) { v.UID = types.UID(label) })
+				renewed := testkit.Volume(pv).OnHost(nodeNames[s.B%len(nodeNames)]).Phase(v1.VolumePending)
+				renewed.UID = types.UID(label)
+				w.Put(renewed)
 			}
 		}
 	case "renew claim":
@@ -144,7 +151,7 @@ func (w *world) finished(pv *v1.PersistentVolume) bool {
 		return false
 	}
 	claim := w.Claim(pv.Spec.ClaimRef.Name)
-	return claim != nil && claim.UID == pv.Spec.ClaimRef.UID && claim.Spec.VolumeName == pv.Name
+	return claim != nil && claim.UID == pv.Spec.ClaimRef.UID && (claim.Spec.VolumeName == pv.Name || pv.Status.Phase == v1.VolumeBound)
 }
 
 // provision lets the provisioner look at the claim: it makes a volume, or
@@ -160,7 +167,7 @@ func (w *world) provision(name string, willing bool) {
 	}
 	pv := "pvc-" + string(claim.UID)
 	if w.Volume(pv) != nil {
-		w.SyncVolume(pv)
+		w.pvs.SyncVolume(pv)
 		return
 	}
 	node := w.node(selected)
@@ -168,7 +175,10 @@ func (w *world) provision(name string, willing bool) {
 		w.ChangeClaim(name, func(c *v1.PersistentVolumeClaim) { delete(c.Annotations, volume.AnnSelectedNode) })
 		return
 	}
-	w.Provision(name, testkit.Volume(pv).Class(*claim.Spec.StorageClassName).OnHost(node.Labels[v1.LabelHostname]))
+	size := claim.Spec.Resources.Requests[v1.ResourceStorage]
+	w.Put(testkit.Volume(pv).Class(*claim.Spec.StorageClassName).Size(size.String()).OnHost(node.Labels[v1.LabelHostname]).
+		ClaimedByUID(name, claim.UID).Annotate(volume.AnnDynamicallyProvisioned, "csi.example.com").Phase(v1.VolumePending))
+	w.pvs.SyncVolume(pv)
 }
 
 func (w *world) node(name string) *v1.Node {

@@ -26,6 +26,8 @@ type schedule struct {
 	Pods    [][]int // the claims of each; -1 is an ephemeral one
 	Steps   []step
 	Faults  []int
+	// Direct has bit n set if replica n completes claims itself.
+	Direct int
 }
 
 type drawnClaim struct{ Class, Size, State int }
@@ -42,7 +44,7 @@ var stepNames = slices.Concat(
 	slices.Repeat([]string{"call"}, 6),
 	slices.Repeat([]string{"sync volume", "provision", "time", "advance"}, 3),
 	[]string{
-		"cancel", "sync claim", "hold", "hold", "release", "restart", "label claim", "label volume", "take volume", "reset volume",
+		"cancel", "sync claim", "restart controller", "hold", "hold", "release", "restart", "label claim", "label volume", "take volume", "reset volume",
 		"delete volume", "renew claim", "renew unseen", "renew pod", "relabel node", "delete node",
 	},
 )
@@ -60,6 +62,7 @@ func drawSchedule(t *rapid.T) *schedule {
 		Steps: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
 			return step{rapid.SampledFrom(stepNames).Draw(t, "do"), small.Draw(t, "a"), small.Draw(t, "b"), small.Draw(t, "c"), rapid.Bool().Draw(t, "settle")}
 		}), 1, 40).Draw(t, "steps"),
+		Direct: rapid.IntRange(0, 3).Draw(t, "direct"),
 	}
 	if rapid.Bool().Draw(t, "faulty") {
 		s.Faults = rapid.SliceOfN(rapid.IntRange(-2*len(trouble), len(trouble)-1), 1, 24).Draw(t, "faults")
@@ -148,7 +151,7 @@ func TestRandomSchedules(t *testing.T) {
 		_ = flag.Set("rapid.checks", checks)
 		t.Cleanup(func() { _ = flag.Set("rapid.checks", old) })
 	}
-	total, ends := 0, map[fault.Code]int{}
+	total, completed, ends := 0, 0, map[fault.Code]int{}
 	rapid.Check(t, func(rt *rapid.T) {
 		plan := drawSchedule(rt)
 		var problems []string
@@ -156,6 +159,7 @@ func TestRandomSchedules(t *testing.T) {
 			w := newWorld(t, plan)
 			problems = w.run()
 			total += w.audit.writes
+			completed += len(w.audit.completed)
 			for _, c := range w.calls {
 				ends[fault.CodeOf(c.err)]++
 			}
@@ -164,5 +168,5 @@ func TestRandomSchedules(t *testing.T) {
 			rt.Fatalf("%s", strings.Join(problems, "\n"))
 		}
 	})
-	t.Logf("%d writes; calls by how they ended: %v", total, ends)
+	t.Logf("%d writes, %d claims completed; calls by how they ended: %v", total, completed, ends)
 }

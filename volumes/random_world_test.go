@@ -28,6 +28,7 @@ type world struct {
 	*testkit.API
 	audit    audit
 	replicas [2]*replica
+	pvs      *testkit.PVController
 	plan     *schedule
 	calls    []*randomCall
 	quiet    int64       // version of the API when last everybody had come to rest
@@ -96,6 +97,7 @@ func newWorld(t *testing.T, plan *schedule) *world {
 		w.putNode(n, n)
 	}
 	w.Put(plan.objects()...)
+	w.pvs = w.NewPVController()
 	w.OnWrite(w.audit.applied)
 	for id := range w.replicas {
 		w.replicas[id] = w.startReplica(id)
@@ -112,7 +114,7 @@ func (w *world) startReplica(id int) *replica {
 	if err != nil {
 		panic(err)
 	}
-	if r.p, err = volumes.New(volumes.Config{Client: r.client, Caches: caches}); err != nil {
+	if r.p, err = volumes.New(volumes.Config{Client: r.client, Caches: caches, CompleteClaims: r.direct()}); err != nil {
 		panic(err)
 	}
 	r.caches = caches
@@ -121,11 +123,17 @@ func (w *world) startReplica(id int) *replica {
 	return r
 }
 
+// direct tells whether the replica completes claims itself.
+func (r *replica) direct() bool { return r.w.plan.Direct>>r.id&1 == 1 }
+
 // restart is a crash: the process is gone with all that it knew, and another
-// one starts. What it has sent is still done.
+// one starts. What it has sent is still done. It takes long enough for the PV
+// controller to see all volumes: a claimRef that somebody took away before is
+// unknown to the new process.
 func (w *world) restart(id int) {
 	old := w.replicas[id]
 	old.stop(fault.New(fault.ShuttingDown, "crash"))
+	w.pvs.SyncVolumes()
 	w.replicas[id] = w.startReplica(id)
 }
 
@@ -260,6 +268,7 @@ func (w *world) run() []string {
 		r.stop(fault.New(fault.ShuttingDown, "end"))
 	}
 	synctest.Wait()
+	w.audit.atRest(w)
 	return w.audit.found()
 }
 
@@ -291,10 +300,8 @@ func (w *world) heal() {
 // controllers lets the PV controller and the provisioner look at everything.
 func (w *world) controllers() {
 	for _, name := range w.Names("persistentvolumeclaims") {
-		w.SyncClaim(name)
+		w.pvs.SyncClaim(name)
 		w.provision(name, true)
 	}
-	for _, name := range w.Names("persistentvolumes") {
-		w.SyncVolume(name)
-	}
+	w.pvs.SyncVolumes()
 }

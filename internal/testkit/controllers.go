@@ -57,59 +57,6 @@ func (a *API) RunProvisioner(volumeFor func(claim *v1.PersistentVolumeClaim) Vol
 
 var _ runtime.Object = VolumeBuilder{}
 
-// SyncVolume is one look of the PV controller at the volume: it gives up a
-// claimRef that means a claim that is gone, or that has another volume.
-func (a *API) SyncVolume(name string) {
-	pv := a.Volume(name)
-	if pv == nil || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID == "" {
-		return
-	}
-	claim := a.Claim(pv.Spec.ClaimRef.Name)
-	switch {
-	case claim == nil || claim.UID != pv.Spec.ClaimRef.UID:
-		if pv.Status.Phase != v1.VolumeReleased {
-			a.ChangeVolume(name, func(v *v1.PersistentVolume) { v.Status.Phase = v1.VolumeReleased })
-		}
-	case claim.Spec.VolumeName == "":
-		a.FinishBinding(name)
-	case claim.Spec.VolumeName != name && pv.Annotations[volume.AnnDynamicallyProvisioned] != "":
-		a.Remove("persistentvolumes", name)
-	case claim.Spec.VolumeName != name && pv.Annotations[volume.AnnBoundByController] != "":
-		a.ChangeVolume(name, func(v *v1.PersistentVolume) {
-			v.Spec.ClaimRef, v.Status.Phase = nil, v1.VolumeAvailable
-			delete(v.Annotations, volume.AnnBoundByController)
-		})
-	case claim.Spec.VolumeName == name && claim.Annotations[volume.AnnBindCompleted] == "":
-		a.FinishBinding(name)
-	}
-}
-
-// SyncClaim is one look of the PV controller at the claim: it binds it to a
-// volume that an administrator has pre-bound, and tells the provisioner.
-func (a *API) SyncClaim(name string) {
-	claim := a.Claim(name)
-	if claim == nil || claim.DeletionTimestamp != nil || claim.Annotations[volume.AnnBindCompleted] != "" {
-		return
-	}
-	for _, pv := range a.volumes() {
-		if !volume.IsVolumeBoundToClaim(pv, claim) || pv.Status.Phase != v1.VolumeAvailable {
-			continue
-		}
-		good, err := volume.FindMatchingVolume(claim, []*v1.PersistentVolume{pv}, nil, nil, true, true)
-		if err != nil || good == nil {
-			continue
-		}
-		a.ChangeVolume(pv.Name, func(v *v1.PersistentVolume) { v.Spec.ClaimRef.UID = claim.UID })
-		a.FinishBinding(pv.Name)
-		return
-	}
-	if claim.Annotations[volume.AnnSelectedNode] != "" && claim.Annotations[volume.AnnStorageProvisioner] == "" {
-		a.ChangeClaim(name, func(c *v1.PersistentVolumeClaim) {
-			ClaimBuilder{c}.Annotate(volume.AnnStorageProvisioner, "csi.example.com")
-		})
-	}
-}
-
 // volumes returns all volumes, by name.
 func (a *API) volumes() []*v1.PersistentVolume {
 	a.mu.Lock()
