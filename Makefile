@@ -78,9 +78,9 @@ bench-load: programs ## Measure 5,000 calls at once (latency, memory a waiting c
 	cd test && go test -count=1 -v -timeout 20m -run 'TestOverload|TestDrain|TestRollingRestart' ./load | grep -E '^(---|ok|FAIL|panic)|measured|_test.go'
 
 .PHONY: chaos
-chaos: programs ## Kill and disturb everything, then check (SEED=7 PODS=500 DURATION=3m)
+chaos: programs ## Kill and disturb everything, then check (SEED=7 PODS=500 DURATION=3m DIRECT=1)
 	@cd test && go build -o $(BIN)/chaos ./cmd/chaos && exec $(BIN)/chaos \
-		$(if $(SEED),-seed $(SEED)) $(if $(PODS),-pods $(PODS)) $(if $(DURATION),-duration $(DURATION))
+		$(if $(SEED),-seed $(SEED)) $(if $(PODS),-pods $(PODS)) $(if $(DURATION),-duration $(DURATION)) $(if $(DIRECT),-direct)
 
 .PHONY: image
 image: ## Build the container image (IMAGE=NAME, PLATFORMS=linux/amd64,linux/arm64, PUSH=1)

@@ -153,7 +153,7 @@ func (r *run) startProvisioner(ctx context.Context) error {
 func (r *run) startPrebind(ctx context.Context) error {
 	var backends []balancer.Backend
 	for _, name := range []string{"prebind-a", "prebind-b"} {
-		replica, err := startReplica(ctx, r.cp, name, r.opts.Seed)
+		replica, err := startReplica(ctx, r.cp, name, &r.opts)
 		if err != nil {
 			return err
 		}

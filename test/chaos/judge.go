@@ -83,7 +83,7 @@ func (r *run) checkMemory(ctx context.Context) (Check, error) {
 // started. It ends the replicas.
 func (r *run) checkGoroutines(ctx context.Context) (Check, error) {
 	check := Check{Name: "no goroutine is left over"}
-	fresh, err := startReplica(ctx, r.cp, "prebind-fresh", r.opts.Seed)
+	fresh, err := startReplica(ctx, r.cp, "prebind-fresh", &r.opts)
 	if err != nil {
 		return check, err
 	}

@@ -20,6 +20,8 @@ type Options struct {
 	// Settle is how long the pods may take to be bound once the trouble is over.
 	// Zero: 5 minutes.
 	Settle time.Duration
+	// Direct has prebind complete static bindings itself (volumes.staticCompletion).
+	Direct bool
 	// Out gets the progress. Nil: nobody.
 	Out io.Writer
 }

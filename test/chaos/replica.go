@@ -26,15 +26,17 @@ type replica struct {
 	trouble *watchTrouble
 }
 
-func startReplica(ctx context.Context, cp *controlplane.ControlPlane, name string, seed uint64) (*replica, error) {
-	dice := dice(seed, name)
+func startReplica(ctx context.Context, cp *controlplane.ControlPlane, name string, opts *Options) (*replica, error) {
+	dice := dice(opts.Seed, name)
 	proxy, err := faultproxy.Start(faultproxy.Options{Target: cp.AdminConfig(), Seed: dice.Uint64()})
 	if err != nil {
 		return nil, err
 	}
-	prebind, err := cp.StartPrebind(ctx, controlplane.PrebindOptions{
-		Name: name, APIServer: proxy.URL(), BindTimeout: bindTimeout, Race: true,
-	})
+	with := controlplane.PrebindOptions{Name: name, APIServer: proxy.URL(), BindTimeout: bindTimeout, Race: true}
+	if opts.Direct {
+		with.Config = "volumes: {staticCompletion: Direct}"
+	}
+	prebind, err := cp.StartPrebind(ctx, with)
 	if err != nil {
 		proxy.Stop()
 		return nil, err

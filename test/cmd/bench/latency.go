@@ -17,6 +17,7 @@ import (
 type latencyOptions struct {
 	pods, warmUp, nodes int
 	pace                time.Duration
+	completion          string
 }
 
 // bench is one run of the command.
@@ -49,7 +50,9 @@ func latency(ctx context.Context, opts latencyOptions, progress io.Writer) (_ re
 	if err != nil {
 		return report{}, fmt.Errorf("measuring the stock scheduler: %w", err)
 	}
-	prebind, err := b.cp.StartPrebind(ctx, controlplane.PrebindOptions{LogLevel: "info"})
+	prebind, err := b.cp.StartPrebind(ctx, controlplane.PrebindOptions{
+		LogLevel: "info", Config: "volumes: {staticCompletion: " + b.opts.completion + "}",
+	})
 	if err != nil {
 		return report{}, err
 	}

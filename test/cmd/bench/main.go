@@ -38,6 +38,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.IntVar(&opts.warmUp, "warmup", 3, "pods before them that are not measured")
 	flags.IntVar(&opts.nodes, "nodes", 4, "nodes, over which the local volumes are spread")
 	flags.DurationVar(&opts.pace, "pace", 1500*time.Millisecond, "least time between the creation of two pods")
+	flags.StringVar(&opts.completion, "completion", "Controller", "volumes.staticCompletion: Controller or Direct")
 	output := flags.String("o", "text", "text or json; with json the progress goes to standard error")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err

@@ -41,6 +41,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.IntVar(&opts.Pods, "pods", 500, "pods that can be bound")
 	flags.DurationVar(&opts.For, "duration", 3*time.Minute, "how long there is trouble")
 	flags.DurationVar(&opts.Settle, "settle", 5*time.Minute, "how long the pods may take after it")
+	flags.BoolVar(&opts.Direct, "direct", false, "volumes.staticCompletion is Direct")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
