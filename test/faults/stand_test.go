@@ -51,7 +51,14 @@ func startStand(ctx context.Context, opts controlplane.PrebindOptions) (*stand, 
 // rest and stops in order.
 func ownStand(t *testing.T) *stand {
 	t.Helper()
-	s, err := startStand(t.Context(), controlplane.PrebindOptions{Name: fmt.Sprintf("own-%d", standsMade.Add(1))})
+	return ownStandWith(t, controlplane.PrebindOptions{})
+}
+
+// ownStandWith does so with options; the name is given.
+func ownStandWith(t *testing.T, opts controlplane.PrebindOptions) *stand {
+	t.Helper()
+	opts.Name = fmt.Sprintf("own-%d", standsMade.Add(1))
+	s, err := startStand(t.Context(), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
