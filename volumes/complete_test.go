@@ -23,7 +23,8 @@ const patchStatus = "persistentvolumes/status"
 func startDirect(t *testing.T, objects ...runtime.Object) (*env, *testkit.PVController) {
 	t.Helper()
 	e := startWith(t, volumes.Config{CompleteClaims: true}, objects...)
-	return e, e.NewPVController()
+	controller := e.NewPVController()
+	return e, controller
 }
 
 // settles lets the PV controller look at everything until nothing changes, and

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/component-helpers/storage/volume"
 )
 
@@ -187,4 +188,23 @@ func (c *PVController) updateVolume(name string, f func(*v1.PersistentVolume)) b
 		c.volumes[name] = now
 	}
 	return now != nil
+}
+
+// changeAt changes an object if it is still the version given, and returns a copy
+// of it, or else nil. f must not use the API.
+func changeAt[T any](a *API, known *T, f func(*T)) *T {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var obj any = known
+	decided := access(obj.(runtime.Object))
+	resource := resourceOf(obj.(runtime.Object))
+	if a.check(resource, decided.GetName(), decided) != nil {
+		return nil
+	}
+	changed := a.objects[resource][decided.GetName()].DeepCopyObject()
+	var typed any = changed
+	f(typed.(*T))
+	a.put(resource, changed)
+	typed = changed.DeepCopyObject()
+	return typed.(*T)
 }

@@ -119,25 +119,6 @@ func change[T any](a *API, name string, f func(*T)) {
 	a.put(resource, changed)
 }
 
-// changeAt changes an object if it is still the version given, and returns a copy
-// of it, or else nil. f must not use the API.
-func changeAt[T any](a *API, known *T, f func(*T)) *T {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	var obj any = known
-	decided := access(obj.(runtime.Object))
-	resource := resourceOf(obj.(runtime.Object))
-	if a.check(resource, decided.GetName(), decided) != nil {
-		return nil
-	}
-	changed := a.objects[resource][decided.GetName()].DeepCopyObject()
-	var typed any = changed
-	f(typed.(*T))
-	a.put(resource, changed)
-	typed = changed.DeepCopyObject()
-	return typed.(*T)
-}
-
 // put stores obj, which is the store's from here on, under a new version.
 func (s *store) put(resource string, obj runtime.Object) {
 	accessor := access(obj)
