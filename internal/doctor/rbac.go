@@ -14,6 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/prebind/prebind/config"
 )
 
 const serviceAccountPrefix = "system:serviceaccount:"
@@ -43,7 +45,7 @@ func (e *exam) checkRBAC(ctx context.Context) outcome {
 			}}}
 		}
 	}
-	missing, asked, err := askRights(ctx, client)
+	missing, asked, err := askRights(ctx, client, Rights(e.direct()))
 	if apierrors.IsForbidden(err) && chosen && user != e.cluster.user {
 		return skipped("you may not act as %s; ask somebody who may impersonate it, or run doctor with its token: %v", user, err)
 	}
@@ -73,6 +75,12 @@ func (e *exam) checkRBAC(ctx context.Context) outcome {
 	return out
 }
 
+// direct tells whether prebind, as far as its file is given, completes claims by
+// itself.
+func (e *exam) direct() bool {
+	return e.prebind != nil && e.prebind.Volumes.StaticCompletion == config.StaticCompletionDirect
+}
+
 // account is whose rights are checked, zero for our own.
 func (e *exam) account() types.NamespacedName {
 	if e.ServiceAccount.Name != "" {
@@ -94,18 +102,17 @@ func (e *exam) impersonate(user string, account types.NamespacedName) (kubernete
 	if user == e.cluster.user {
 		return e.cluster.client, nil
 	}
-	config := rest.CopyConfig(e.cluster.config)
-	config.Impersonate = rest.ImpersonationConfig{
+	as := rest.CopyConfig(e.cluster.config)
+	as.Impersonate = rest.ImpersonationConfig{
 		UserName: user,
 		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:" + account.Namespace, "system:authenticated"},
 	}
-	return kubernetes.NewForConfig(config)
+	return kubernetes.NewForConfig(as)
 }
 
 // askRights asks for each verb of each right and returns the rights that lack
 // some, with those verbs, and how many were asked for.
-func askRights(ctx context.Context, client kubernetes.Interface) (missing []Right, asked int, err error) {
-	rights := Rights()
+func askRights(ctx context.Context, client kubernetes.Interface, rights []Right) (missing []Right, asked int, err error) {
 	denied := make([][]bool, len(rights))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(8)

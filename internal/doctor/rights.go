@@ -19,12 +19,13 @@ type Right struct {
 	Without string
 }
 
-// Rights are those of examples/rbac.yaml, in its order.
-func Rights() []Right {
+// Rights are those of examples/rbac.yaml, in its order; the last one is needed
+// for volumes.staticCompletion: Direct alone.
+func Rights(direct bool) []Right {
 	read := []string{"get", "list", "watch"}
 	readAndPatch := []string{"get", "list", "watch", "patch"}
 	const storage = "storage.k8s.io"
-	return []Right{
+	rights := []Right{
 		{Resource: "pods", Verbs: read, Namespaced: true},
 		{Resource: "nodes", Verbs: read},
 		{Resource: "persistentvolumeclaims", Verbs: readAndPatch, Namespaced: true, Without: "no volume is provisioned for a pod: bind calls end with Forbidden"},
@@ -36,6 +37,13 @@ func Rights() []Right {
 		{Resource: "pods", Subresource: "binding", Verbs: []string{"create"}, Namespaced: true, Without: "no pod is bound at all, volumes or not"},
 		{Resource: "events", Verbs: []string{"list"}, Namespaced: true, Without: "errors do not tell why a provisioner failed"},
 	}
+	if direct {
+		rights = append(rights, Right{
+			Resource: "persistentvolumes", Subresource: "status", Verbs: []string{"patch"},
+			Without: "staticCompletion: Direct leaves every claim to the PV controller, and pods wait for it",
+		})
+	}
+	return rights
 }
 
 // without says what does not work without these verbs of the right.
