@@ -91,12 +91,15 @@ func (p *Prebinder) holdVolume(ctx context.Context, i *item) (held bool, err err
 	return held, err
 }
 
-// lookAgain reads the item's volume live and tells whether its claim may still
-// be completed. If not, the wait judges what has become of it.
+// lookAgain looks at the item's volume as it is now and tells whether its claim may
+// still be completed. If not, the wait judges what has become of it. A cache that
+// is ahead of the call will do: the next write carries the version seen there.
 func (p *Prebinder) lookAgain(ctx context.Context, i *item) (good bool, err error) {
-	now, err := p.live().volume(ctx, i.volume.Name)
-	if err != nil {
-		return false, err
+	now := p.caches.volume(i.volume.Name)
+	if now == nil || !older(i.volume.ResourceVersion, now.ResourceVersion) {
+		if now, err = p.live().volume(ctx, i.volume.Name); err != nil {
+			return false, err
+		}
 	}
 	if now == nil || now.UID != i.volume.UID {
 		return false, fault.New(fault.ClaimRefReset, "%s: volume %s was deleted before the claim was bound to it", describe(i.claim), i.volume.Name)
@@ -122,7 +125,12 @@ func (p *Prebinder) completeClaim(ctx context.Context, i *item) error {
 		return nil
 	}
 	reread := func() (settled bool, err error) {
-		if err := p.refreshClaim(ctx, i); err != nil {
+		if p.cacheAhead(i) {
+			i.claim = p.caches.claim(i.claim.Namespace, i.claim.Name)
+			if problem := alive(i.claim); problem != nil {
+				return false, problem
+			}
+		} else if err := p.refreshClaim(ctx, i); err != nil {
 			return false, err
 		}
 		if i.claim.Spec.VolumeName != "" || metav1.HasAnnotation(i.claim.ObjectMeta, volume.AnnSelectedNode) {
@@ -131,7 +139,19 @@ func (p *Prebinder) completeClaim(ctx context.Context, i *item) error {
 		good, err := p.lookAgain(ctx, i)
 		return err == nil && (!good || i.volume.Status.Phase != v1.VolumeBound), err
 	}
+	if p.cacheAhead(i) { // the controller is quick when it has little to do: spare the conflict
+		if settled, err := reread(); settled || err != nil {
+			return err
+		}
+	}
 	return p.persist(ctx, "persistentvolumeclaims", func() string { return name }, try, reread)
+}
+
+// cacheAhead tells whether the cache shows a newer version of the item's claim than
+// the call knows.
+func (p *Prebinder) cacheAhead(i *item) bool {
+	now := p.caches.claim(i.claim.Namespace, i.claim.Name)
+	return now != nil && now.UID == i.claim.UID && older(i.claim.ResourceVersion, now.ResourceVersion)
 }
 
 func (p *Prebinder) patchPhase(ctx context.Context, pv *v1.PersistentVolume) (*v1.PersistentVolume, error) {

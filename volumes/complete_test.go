@@ -184,7 +184,7 @@ func TestDirectWhenSomebodyComesBetween(t *testing.T) {
 		},
 		"labels, before the phase": {
 			patchStatus, label, "", "pv-1",
-			[]string{"patch persistentvolumes/status/pv-1 (409)", "patch persistentvolumes/status/pv-1", "patch persistentvolumeclaims/data-0 (409)", "patch persistentvolumeclaims/data-0"},
+			[]string{"patch persistentvolumes/status/pv-1 (409)", "patch persistentvolumes/status/pv-1", "patch persistentvolumeclaims/data-0"},
 		},
 		"labels, before the claim": {
 			patchClaim, label, "", "pv-1",

@@ -64,14 +64,9 @@ func TestDirectSoak(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	s := &soak{t: t, client: cp.Client(), dice: rand.New(rand.NewPCG(seed, 1)), lost: map[string]bool{}}
-	s.must2(cp.CreateNamespace(t.Context(), "soak"))
-	s.run(cp)
-}
-
-func (s *soak) must2(ns string, err error) {
-	s.t.Helper()
+	s.ns, err = cp.CreateNamespace(t.Context(), "soak")
 	s.must(err)
-	s.ns = ns
+	s.run(cp)
 }
 
 func (s *soak) must(err error) {
@@ -113,7 +108,7 @@ func (s *soak) run(cp *controlplane.ControlPlane) {
 	s.t.Logf("all at rest after %s", time.Since(began))
 }
 
-// create makes pod number i with its claim; half of the trouble's time is for all.
+// create makes pod number i with its claim.
 func (s *soak) create(ctx context.Context, i int) error {
 	claim, pod := fmt.Sprintf("data-%d", i), fmt.Sprintf("web-%d", i)
 	_, err := s.client.CoreV1().PersistentVolumeClaims(s.ns).Create(ctx, build.Claim(s.ns, claim).Class(soakClass).Obj(), metav1.CreateOptions{})
@@ -214,7 +209,7 @@ func (s *soak) judge() {
 			return false, nil //nolint:nilerr // the API server is busy
 		}
 		last = state.unsettled()
-		return last == "", nil
+		return last == "" || s.anyLost(), nil
 	}, func() string { return last })
 	state, err := readState(s.t.Context(), s.client, s.ns)
 	s.must(err)
@@ -235,6 +230,12 @@ func (s *soak) judge() {
 	for claim := range s.lost {
 		s.t.Errorf("claim %s was Lost", claim)
 	}
+}
+
+func (s *soak) anyLost() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.lost) > 0
 }
 
 // unsettled names one thing that has not come to rest.
