@@ -75,7 +75,7 @@ bench-latency: control-plane ## Compare the time from pod to bound with the stoc
 
 .PHONY: bench-load
 bench-load: programs ## Measure 5,000 calls at once (latency, memory a waiting call), drain and rolling restart
-	cd test && go test -count=1 -v -timeout 20m -run 'TestOverload|TestDrain|TestRollingRestart' ./load | grep -E '^(---|ok|FAIL|panic)|measured|_test.go'
+	cd test && go test -count=1 -v -timeout 20m -run 'TestOverload|TestDrain|TestRolling' ./load | grep -E '^(---|ok|FAIL|panic)|measured|_test.go'
 
 .PHONY: chaos
 chaos: programs ## Kill and disturb everything, then check (SEED=7 PODS=500 DURATION=3m DIRECT=1)
