@@ -29,10 +29,11 @@ func newWithoutPlugins() *PrebindConfiguration {
 		APIVersion: APIVersion,
 		Kind:       Kind,
 		Server: Server{
-			Address:      "127.0.0.1:8888",
-			OpsAddress:   "127.0.0.1:8889",
-			MaxBindCalls: 10000,
-			DrainTimeout: Duration{25 * time.Second},
+			Address:        "127.0.0.1:8888",
+			OpsAddress:     "127.0.0.1:8889",
+			MaxBindCalls:   10000,
+			MaxFilterBytes: 128 << 20,
+			DrainTimeout:   Duration{25 * time.Second},
 		},
 		ClientConnection: ClientConnection{QPS: 500, Burst: 1000},
 		Volumes: Volumes{

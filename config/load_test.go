@@ -99,7 +99,7 @@ func TestLoadMistakesOfForm(t *testing.T) {
 		"unknown keys": {
 			file: header + "tls: {}\nserver: {port: 1}\n",
 			want: []string{
-				"server.port: Forbidden: unknown key, known ones here: address, opsAddress, insecure, tls, maxBindCalls, shutdownDelay, drainTimeout",
+				"server.port: Forbidden: unknown key, known ones here: address, opsAddress, insecure, tls, maxBindCalls, maxFilterBytes, shutdownDelay, drainTimeout",
 				"tls: Forbidden: unknown key, known ones here: apiVersion, kind, server, clientConnection, volumes, plugins, logging",
 			},
 		},

@@ -30,7 +30,8 @@ type PrebindConfiguration struct {
 // or a DNS name. Port 0 takes a free port, which the log names. The two
 // addresses must differ unless their port is 0. Empty is a mistake.
 type Server struct {
-	// Address serves the extender verbs, POST /v1/bind. It must be on loopback
+	// Address serves the extender verbs, POST /v1/bind, /v1/filter and
+	// /v1/prioritize. It must be on loopback
 	// unless TLS is set or Insecure is true. Default "127.0.0.1:8888".
 	Address string `json:"address"`
 	// OpsAddress serves GET /livez, /readyz and /metrics. An empty host
@@ -47,6 +48,11 @@ type Server struct {
 	// TooManyCalls. It bounds memory: a call that waits takes about 50 KiB, over mTLS 30. At
 	// least 1. Default 10000.
 	MaxBindCalls int `json:"maxBindCalls"`
+	// MaxFilterBytes is how large the body of a filter or prioritize call may be.
+	// 5,000 names of nodes are 0.1 to 1.3 MB; 5,000 nodes sent whole
+	// (nodeCacheCapable: false) some 20 KB each. At least 65536. Default
+	// 134217728 (128 MiB).
+	MaxFilterBytes int64 `json:"maxFilterBytes"`
 	// ShutdownDelay is how long prebind goes on as before after SIGTERM,
 	// except that /readyz is 503, so that who sends it calls can turn to
 	// another replica first. A Go duration, 0s for no delay. Default "0s".

@@ -13,6 +13,8 @@ import (
 const (
 	minBindTimeout  = time.Second
 	minDrainTimeout = time.Second
+	// minFilterBytes is the size of a pod and of the names of a few hundred nodes.
+	minFilterBytes = 64 << 10
 )
 
 // validate returns every mistake of meaning.
@@ -36,6 +38,9 @@ func validateServer(at *field.Path, s Server) field.ErrorList {
 	mistakes := append(validateAddresses(at, s), validateTLS(at, s)...)
 	if s.MaxBindCalls <= 0 {
 		mistakes = append(mistakes, field.Invalid(at.Child("maxBindCalls"), s.MaxBindCalls, "must be greater than 0"))
+	}
+	if s.MaxFilterBytes < minFilterBytes {
+		mistakes = append(mistakes, field.Invalid(at.Child("maxFilterBytes"), s.MaxFilterBytes, fmt.Sprintf("must be at least %d", minFilterBytes)))
 	}
 	if s.ShutdownDelay.Duration < 0 {
 		mistakes = append(mistakes, field.Invalid(at.Child("shutdownDelay"), s.ShutdownDelay.String(), "must not be negative"))

@@ -25,10 +25,11 @@ func TestLoadMistakesOfMeaning(t *testing.T) {
 			},
 		},
 		"a server that would refuse all calls, or cut them off": {
-			file: "server: {maxBindCalls: 0, shutdownDelay: -1s, drainTimeout: 25ms}",
+			file: "server: {maxBindCalls: 0, maxFilterBytes: 65535, shutdownDelay: -1s, drainTimeout: 25ms}",
 			want: []string{
 				`server.drainTimeout: Invalid value: "25ms": must be at least 1s`,
 				"server.maxBindCalls: Invalid value: 0: must be greater than 0",
+				"server.maxFilterBytes: Invalid value: 65535: must be at least 65536",
 				`server.shutdownDelay: Invalid value: "-1s": must not be negative`,
 			},
 		},

@@ -7,8 +7,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
+	v1 "k8s.io/api/core/v1"
 
 	"github.com/prebind/prebind/binder"
+	"github.com/prebind/prebind/volumes"
 )
 
 // Binder does the work behind POST /v1/bind.
@@ -18,6 +20,18 @@ type Binder interface {
 	// caller hangs up. Bind writes the one log line of the call. It is called
 	// in parallel, also with missing or malformed arguments, which it refuses.
 	Bind(ctx context.Context, req binder.Request) error
+}
+
+// Nodes does the work behind POST /v1/filter and /v1/prioritize, for pods that
+// have claims. Both methods are called in parallel, inside kube-scheduler's only
+// loop: they do no I/O. Their results have one element for each node. Of the pod
+// there are the name, the namespace, the UID and the volumes that are claims.
+type Nodes interface {
+	// Filter returns why the pod cannot go to a node, in words for the pod's event,
+	// or "". An error is a fault of ours: it ends the pod's scheduling attempt.
+	Filter(ctx context.Context, pod *v1.Pod, nodes []volumes.Node) ([]string, error)
+	// Score returns how well the pod fits on a node, 0 to 10.
+	Score(ctx context.Context, pod *v1.Pod, nodes []volumes.Node) ([]int64, error)
 }
 
 // Check is one named condition of readiness.
@@ -32,9 +46,10 @@ type Check struct {
 
 // Defaults of Config.
 const (
-	DefaultMaxBindBytes = 64 << 10
-	DefaultBodyTimeout  = 10 * time.Second
-	DefaultDrainTimeout = 25 * time.Second
+	DefaultMaxBindBytes   = 64 << 10
+	DefaultMaxFilterBytes = 128 << 20
+	DefaultBodyTimeout    = 10 * time.Second
+	DefaultDrainTimeout   = 25 * time.Second
 )
 
 // Limits that nobody needs to tune.
@@ -69,6 +84,8 @@ type Config struct {
 
 	// Binder answers POST /v1/bind. Required.
 	Binder Binder
+	// Nodes answers POST /v1/filter and /v1/prioritize. Required.
+	Nodes Nodes
 	// Checks must all pass before verbs are served. While one fails /readyz is
 	// 503 and verbs answer NotReady. May be empty.
 	Checks []Check
@@ -87,6 +104,9 @@ type Config struct {
 	// MaxBindBytes limits the body of POST /v1/bind. 0 means
 	// DefaultMaxBindBytes.
 	MaxBindBytes int64
+	// MaxFilterBytes limits the body of POST /v1/filter and /v1/prioritize, where
+	// nodes may be sent whole. 0 means DefaultMaxFilterBytes.
+	MaxFilterBytes int64
 	// BodyTimeout limits how long a body may take to arrive. It does not limit
 	// the call itself. 0 means DefaultBodyTimeout.
 	BodyTimeout time.Duration
@@ -104,6 +124,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Binder == nil {
 		return c, errors.New("server.Config.Binder is missing")
 	}
+	if c.Nodes == nil {
+		return c, errors.New("server.Config.Nodes is missing")
+	}
 	if c.Drain == nil {
 		c.Drain = func(context.Context) error { return nil }
 	}
@@ -115,6 +138,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.MaxBindBytes == 0 {
 		c.MaxBindBytes = DefaultMaxBindBytes
+	}
+	if c.MaxFilterBytes == 0 {
+		c.MaxFilterBytes = DefaultMaxFilterBytes
 	}
 	if c.BodyTimeout == 0 {
 		c.BodyTimeout = DefaultBodyTimeout

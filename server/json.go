@@ -28,8 +28,14 @@ type verb[Req, Resp any] struct {
 	fail func(err error) Resp
 }
 
+// encoded is an answer that is JSON already.
+type encoded struct {
+	code int // 0: 200
+	body []byte
+}
+
 // serveJSON serves a verb. Whatever happens, the answer is 200 with a complete
-// Resp.
+// Resp, or an encoded one, which may have another code.
 func serveJSON[Req, Resp any](s *Server, v verb[Req, Resp]) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, http.StatusOK, answer(s, v, w, r))
@@ -119,13 +125,24 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, maxBytes int64
 // writeJSON encodes first and writes then, so that no half of a value is sent
 // behind a good status.
 func writeJSON(w http.ResponseWriter, code int, value any) {
-	body, err := json.Marshal(value)
-	if err != nil { // no type that is sent here can fail
-		code, body = http.StatusInternalServerError, []byte(`{"Error":"prebind could not encode its answer"}`)
+	answer, ok := value.(encoded)
+	if !ok {
+		answer = encode(value)
 	}
-	body = append(body, '\n')
+	if answer.code != 0 {
+		code = answer.code
+	}
+	body := append(answer.body, '\n')
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(code)
 	_, _ = w.Write(body) // a caller that has gone is no news
+}
+
+func encode(value any) encoded {
+	body, err := json.Marshal(value)
+	if err != nil { // no type that is sent here can fail
+		return encoded{http.StatusInternalServerError, []byte(`{"Error":"prebind could not encode its answer"}`)}
+	}
+	return encoded{body: body}
 }

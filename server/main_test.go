@@ -12,11 +12,13 @@ import (
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
+	v1 "k8s.io/api/core/v1"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
 	"github.com/prebind/prebind/binder"
 	"github.com/prebind/prebind/internal/fault"
 	"github.com/prebind/prebind/server"
+	"github.com/prebind/prebind/volumes"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -25,6 +27,17 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type bindFunc func(ctx context.Context, req binder.Request) error
 
 func (f bindFunc) Bind(ctx context.Context, req binder.Request) error { return f(ctx, req) }
+
+// anyNode is a Nodes that finds every node equally good.
+type anyNode struct{}
+
+func (anyNode) Filter(_ context.Context, _ *v1.Pod, nodes []volumes.Node) ([]string, error) {
+	return make([]string, len(nodes)), nil
+}
+
+func (anyNode) Score(_ context.Context, _ *v1.Pod, nodes []volumes.Node) ([]int64, error) {
+	return make([]int64, len(nodes)), nil
+}
 
 // strictBinder binds whatever is complete, and refuses the rest like the real
 // one.
@@ -50,6 +63,9 @@ func start(t testing.TB, cfg server.Config) *instance {
 	t.Helper()
 	core, logs := observer.New(zap.DebugLevel)
 	cfg.OpsAddress, cfg.Logger = "127.0.0.1:0", zap.New(core)
+	if cfg.Nodes == nil {
+		cfg.Nodes = anyNode{}
+	}
 	if cfg.Address == "" {
 		cfg.Address = "127.0.0.1:0"
 	}

@@ -216,7 +216,7 @@ func TestNewTLSMistakes(t *testing.T) {
 		"a CA that none": {*good.config(true), "loading server.tls.clientCAFile " + good.path("ca.crt") + ": "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := server.New(server.Config{Address: "127.0.0.1:0", OpsAddress: "127.0.0.1:0", Binder: bindFunc(strictBinder), TLS: &tc.tls})
+			_, err := server.New(server.Config{Address: "127.0.0.1:0", OpsAddress: "127.0.0.1:0", Binder: bindFunc(strictBinder), Nodes: anyNode{}, TLS: &tc.tls})
 			if err == nil || !strings.HasPrefix(err.Error(), tc.want) {
 				t.Errorf("New() error = %v, want %q", err, tc.want)
 			}

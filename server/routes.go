@@ -14,10 +14,12 @@ import (
 
 // Paths of the two listeners.
 const (
-	pathBind    = "/v1/bind"
-	pathLivez   = "/livez"
-	pathReadyz  = "/readyz"
-	pathMetrics = "/metrics"
+	pathBind       = "/v1/bind"
+	pathFilter     = "/v1/filter"
+	pathPrioritize = "/v1/prioritize"
+	pathLivez      = "/livez"
+	pathReadyz     = "/readyz"
+	pathMetrics    = "/metrics"
 )
 
 // requestIDHeader carries the id of a request, both ways.
@@ -25,8 +27,10 @@ const requestIDHeader = "X-Request-Id"
 
 // verbRoutes is what kube-scheduler sees.
 func (s *Server) verbRoutes() http.Handler {
-	r := s.newRouter("POST " + pathBind)
+	r := s.newRouter("POST " + strings.Join([]string{pathBind, pathFilter, pathPrioritize}, ", "))
 	r.Post(pathBind, serveJSON(s, s.bindVerb()))
+	r.Post(pathFilter, serveJSON(s, s.filterVerb()))
+	r.Post(pathPrioritize, serveJSON(s, s.prioritizeVerb()))
 	return r
 }
 

@@ -29,8 +29,9 @@ func TestNewMistakes(t *testing.T) {
 		want string
 	}{
 		"no binder":         {server.Config{Address: free, OpsAddress: free}, "server.Config.Binder is missing"},
-		"address in use":    {server.Config{Address: address, OpsAddress: free, Binder: bindFunc(strictBinder)}, "listening for extender verbs on " + address + " (server.address): "},
-		"opsAddress in use": {server.Config{Address: free, OpsAddress: address, Binder: bindFunc(strictBinder)}, "listening for health and metrics on " + address + " (server.opsAddress): "},
+		"no nodes":          {server.Config{Address: free, OpsAddress: free, Binder: bindFunc(strictBinder)}, "server.Config.Nodes is missing"},
+		"address in use":    {server.Config{Address: address, OpsAddress: free, Binder: bindFunc(strictBinder), Nodes: anyNode{}}, "listening for extender verbs on " + address + " (server.address): "},
+		"opsAddress in use": {server.Config{Address: free, OpsAddress: address, Binder: bindFunc(strictBinder), Nodes: anyNode{}}, "listening for health and metrics on " + address + " (server.opsAddress): "},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -47,7 +48,7 @@ func TestWrongMethodAndPath(t *testing.T) {
 		t.Error("the binder was called")
 		return nil
 	})})
-	const verbs, ops = "here is POST /v1/bind", "here is GET /livez, /readyz, /metrics"
+	const verbs, ops = "here is POST /v1/bind, /v1/filter, /v1/prioritize", "here is GET /livez, /readyz, /metrics"
 	tests := map[string]struct {
 		method, url string
 		code        int

@@ -47,14 +47,30 @@ type Binding struct {
 // and safe to call in parallel. When it is impossible the error has one fault
 // per claim that stands in the way (all claims are looked at), joined to one.
 func MakePlan(facts *Facts) (*Plan, error) {
-	plan, problems := &Plan{}, []*fault.Error(nil)
+	plan, problems := makePlan(facts)
+	if len(problems) > 0 {
+		return nil, joinProblems(problems)
+	}
+	return plan, nil
+}
+
+// problem is why a claim keeps its pod off the node.
+type problem struct {
+	claim *ClaimFacts
+	*fault.Error
+}
+
+// makePlan is MakePlan with the problems apart. With problems the plan is not
+// whole.
+func makePlan(facts *Facts) (*Plan, []problem) {
+	plan, problems := &Plan{}, []problem(nil)
 	var delayed []*ClaimFacts
 	for i := range facts.Claims {
 		claim := &facts.Claims[i]
-		wait, problem := plan.classify(facts, claim)
+		wait, err := plan.classify(facts, claim)
 		switch {
-		case problem != nil:
-			problems = append(problems, problem)
+		case err != nil:
+			problems = append(problems, problem{claim, err})
 		case wait:
 			delayed = append(delayed, claim)
 		}
@@ -67,63 +83,69 @@ func MakePlan(facts *Facts) (*Plan, error) {
 	})
 	chosen := map[string]*v1.PersistentVolume{}
 	for _, claim := range delayed {
-		if problem := plan.place(facts.Node, claim, chosen); problem != nil {
-			problems = append(problems, problem)
+		if err := plan.place(facts.Node, claim, chosen); err != nil {
+			problems = append(problems, problem{claim, err})
 		}
 	}
-	if len(problems) > 0 {
-		return nil, joinProblems(problems)
-	}
-	return plan, nil
+	return plan, problems
 }
 
 // classify sorts a claim in, or tells that it is a delayed one, or what is
 // wrong with it.
 func (p *Plan) classify(facts *Facts, c *ClaimFacts) (delayed bool, problem *fault.Error) {
-	if c.Claim == nil {
-		if c.Ephemeral {
-			return false, fault.New(fault.ClaimNotFound, "claim %s/%s: waiting for ephemeral volume controller to create the persistentvolumeclaim %q", facts.Pod.Namespace, c.Name, c.Name)
-		}
-		return false, fault.New(fault.ClaimNotFound, "claim %s/%s: persistentvolumeclaim %q not found", facts.Pod.Namespace, c.Name, c.Name)
-	}
-	name := describe(c.Claim)
-	if problem := alive(c.Claim); problem != nil {
+	if problem := c.unusable(facts.Pod); problem != nil {
 		return false, problem
 	}
-	if c.Ephemeral {
-		if err := ephemeral.VolumeIsForPod(facts.Pod, c.Claim); err != nil {
-			return false, fault.New(fault.ClaimNotOwned, "%s: %w", name, err)
-		}
-	}
 	if c.Claim.Spec.VolumeName == "" {
-		if !c.delayed() {
-			return false, fault.New(fault.ClaimUnbound, "%s: %s: %s", name, reasonUnbound, whyImmediate(c))
-		}
 		return true, nil
 	}
-	return false, p.classifyNamed(facts, c)
-}
-
-// classifyNamed sorts in a claim whose spec.volumeName is set.
-func (p *Plan) classifyNamed(facts *Facts, c *ClaimFacts) *fault.Error {
-	name, pv := describe(c.Claim), c.Volume
-	bound := completed(c.Claim)
-	switch {
-	case pv == nil && bound:
-		return fault.New(fault.VolumeNotFound, "%s: volume %s: %s", name, c.Claim.Spec.VolumeName, reasonVolumeNotFound)
-	case pv == nil || (!bound && !owns(c.Claim, pv)):
-		return fault.New(fault.ClaimUnbound, "%s: %s: it asks for volume %s, which the PV controller has not bound to it", name, reasonUnbound, c.Claim.Spec.VolumeName)
-	case !owns(c.Claim, pv):
-		return fault.New(fault.VolumeMismatch, "%s: volume %s is claimed by %s", name, pv.Name, claimedBy(pv))
+	if err := reachable(c.Volume, facts.Node, facts.CSINode); err != nil {
+		return false, nodeConflict(c.Claim, c.Volume, facts.Node, err)
 	}
-	if err := reachable(pv, facts.Node, facts.CSINode); err != nil {
-		return nodeConflict(c.Claim, pv, facts.Node, err)
-	}
-	binding := Binding{Claim: c.Claim, Volume: pv}
-	if bound {
+	binding := Binding{Claim: c.Claim, Volume: c.Volume}
+	if completed(c.Claim) {
 		p.Bound = append(p.Bound, binding)
 	} else {
 		p.Completing = append(p.Completing, binding)
+	}
+	return false, nil
+}
+
+// unusable tells what keeps the pod from using the claim, whatever the node.
+func (c *ClaimFacts) unusable(pod *v1.Pod) *fault.Error {
+	if c.Claim == nil {
+		if c.Ephemeral {
+			return fault.New(fault.ClaimNotFound, "claim %s/%s: waiting for ephemeral volume controller to create the persistentvolumeclaim %q", pod.Namespace, c.Name, c.Name)
+		}
+		return fault.New(fault.ClaimNotFound, "claim %s/%s: persistentvolumeclaim %q not found", pod.Namespace, c.Name, c.Name)
+	}
+	if problem := alive(c.Claim); problem != nil {
+		return problem
+	}
+	if c.Ephemeral {
+		if err := ephemeral.VolumeIsForPod(pod, c.Claim); err != nil {
+			return fault.New(fault.ClaimNotOwned, "%s: %w", describe(c.Claim), err)
+		}
+	}
+	if c.Claim.Spec.VolumeName != "" {
+		return c.unusableVolume()
+	}
+	if !c.delayed() {
+		return fault.New(fault.ClaimUnbound, "%s: %s: %s", describe(c.Claim), reasonUnbound, whyImmediate(c))
+	}
+	return nil
+}
+
+// unusableVolume tells what is wrong with the volume that the claim names.
+func (c *ClaimFacts) unusableVolume() *fault.Error {
+	pv, bound := c.Volume, completed(c.Claim)
+	switch {
+	case pv == nil && bound:
+		return fault.New(fault.VolumeNotFound, "%s: volume %s: %s", describe(c.Claim), c.Claim.Spec.VolumeName, reasonVolumeNotFound)
+	case pv == nil || (!bound && !owns(c.Claim, pv)):
+		return fault.New(fault.ClaimUnbound, "%s: %s: it asks for volume %s, which the PV controller has not bound to it", describe(c.Claim), reasonUnbound, c.Claim.Spec.VolumeName)
+	case !owns(c.Claim, pv):
+		return fault.New(fault.VolumeMismatch, "%s: volume %s is claimed by %s", describe(c.Claim), pv.Name, claimedBy(pv))
 	}
 	return nil
 }
@@ -267,14 +289,14 @@ func describe(claim *v1.PersistentVolumeClaim) string {
 }
 
 // joinProblems makes one fault of many; the first one's code leads.
-func joinProblems(problems []*fault.Error) *fault.Error {
+func joinProblems(problems []problem) *fault.Error {
 	if len(problems) == 1 {
-		return problems[0]
+		return problems[0].Error
 	}
 	texts := make([]string, 0, len(problems))
 	texts = append(texts, problems[0].Message)
 	for _, problem := range problems[1:] {
-		texts = append(texts, problem.Error())
+		texts = append(texts, problem.Error.Error())
 	}
 	return fault.New(problems[0].Code, "%s", strings.Join(texts, "; "))
 }

@@ -64,7 +64,7 @@ func measureWaiting(b *testing.B, tls *server.TLS, call func(address string, cal
 		b.Fatal(err)
 	}
 	srv, err := server.New(server.Config{
-		Address: "127.0.0.1:0", OpsAddress: "127.0.0.1:0", TLS: tls, Binder: engine.binder, Checks: engine.checks,
+		Address: "127.0.0.1:0", OpsAddress: "127.0.0.1:0", TLS: tls, Binder: engine.binder, Nodes: engine.nodes, Checks: engine.checks,
 		Drain: engine.drain, Logger: zap.NewNop(), Registry: registry,
 	})
 	if err != nil {

@@ -203,9 +203,6 @@ func (c *schedulerConfig) warn(output []byte) (*registration.Found, error) {
 		}
 		c.say("%s: %s: %s\n  Why: %s\n  Mend: %s\n", p.Severity, p.Path, p.What, p.Why, p.Mend)
 	}
-	if c.mode == string(registration.ModeFull) {
-		c.say("note: this version of prebind serves bind only; until filter and prioritize come, mode full schedules no pod.\n")
-	}
 	return found, nil
 }
 

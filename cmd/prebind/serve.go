@@ -79,16 +79,18 @@ func serve(ctx context.Context, file string, cfg *config.PrebindConfiguration, k
 		return &configError{file, err} // a plugin in a stage that it does not have
 	}
 	srv, err := server.New(server.Config{
-		Address:       cfg.Server.Address,
-		OpsAddress:    cfg.Server.OpsAddress,
-		TLS:           serverTLS(cfg.Server.TLS),
-		Binder:        engine.binder,
-		Checks:        engine.checks,
-		Drain:         engine.drain,
-		Logger:        logger.Named("server"),
-		Registry:      registry,
-		ShutdownDelay: cfg.Server.ShutdownDelay.Duration,
-		DrainTimeout:  cfg.Server.DrainTimeout.Duration,
+		Address:        cfg.Server.Address,
+		OpsAddress:     cfg.Server.OpsAddress,
+		TLS:            serverTLS(cfg.Server.TLS),
+		Binder:         engine.binder,
+		Nodes:          engine.nodes,
+		Checks:         engine.checks,
+		Drain:          engine.drain,
+		Logger:         logger.Named("server"),
+		Registry:       registry,
+		MaxFilterBytes: cfg.Server.MaxFilterBytes,
+		ShutdownDelay:  cfg.Server.ShutdownDelay.Duration,
+		DrainTimeout:   cfg.Server.DrainTimeout.Duration,
 	})
 	if err != nil {
 		return &runtimeError{err}

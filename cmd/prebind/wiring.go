@@ -20,6 +20,7 @@ import (
 // engine is all that works behind the server.
 type engine struct {
 	binder server.Binder
+	nodes  server.Nodes
 	// checks has one entry per cache.
 	checks []server.Check
 	// run fills the caches and keeps them so until ctx is done and everything
@@ -83,6 +84,7 @@ func newBinder(cfg *config.PrebindConfiguration, api clients, logger *zap.Logger
 	}
 	return &engine{
 		binder: b,
+		nodes:  prebinder,
 		checks: cacheChecks(caches.Synced()),
 		run:    func(ctx context.Context) error { return runCaches(ctx, caches, logger) },
 		drain: func(ctx context.Context) error {

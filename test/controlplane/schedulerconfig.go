@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"time"
@@ -25,6 +26,9 @@ const (
 	// ModeBind disables the scheduler's VolumeBinding plugin at reserve and
 	// preBind and adds the bind extender: examples/scheduler-config.yaml.
 	ModeBind Mode = "bind"
+	// ModeFull disables the plugin at all points and adds two extenders, one that
+	// filters and scores, and one that binds.
+	ModeFull Mode = "full"
 )
 
 // SchedulerOptions say how kube-scheduler is configured.
@@ -36,6 +40,8 @@ type SchedulerOptions struct {
 	TLS *ExtenderTLS
 	// HTTPTimeout ends a bind call. Zero: 11 minutes, as in the example.
 	HTTPTimeout time.Duration
+	// WholeNodes makes the scheduler send nodes, not their names, in ModeFull.
+	WholeNodes bool
 	// PodInitialBackoffSeconds and PodMaxBackoffSeconds are the pauses before a
 	// pod that failed is tried again. Zero: the defaults, 1 and 10.
 	PodInitialBackoffSeconds, PodMaxBackoffSeconds int64
@@ -98,6 +104,8 @@ func (o SchedulerOptions) apply(config map[string]any) error {
 	}
 	switch o.Mode {
 	case ModeBind:
+	case ModeFull:
+		o.applyFull(config, profile, extender)
 	case ModeStock:
 		delete(profile, "plugins")
 	case ModeNone:
@@ -110,6 +118,23 @@ func (o SchedulerOptions) apply(config map[string]any) error {
 		return fmt.Errorf("mode %s needs the extender's URL", o.Mode)
 	}
 	return nil
+}
+
+// applyFull hands all that concerns volumes to prebind.
+func (o SchedulerOptions) applyFull(config, profile, bind map[string]any) {
+	plugins := map[string]any{}
+	for _, point := range []string{"preFilter", "filter", "preScore", "score", "reserve", "preBind"} {
+		plugins[point] = map[string]any{"disabled": []any{map[string]any{"name": "VolumeBinding"}}}
+	}
+	profile["plugins"] = plugins
+	// Else the scheduler shows an extender some of the nodes, the first ones that
+	// suit it, and no volume need be on these.
+	config["percentageOfNodesToScore"] = 100
+	filter := maps.Clone(bind)
+	delete(filter, "bindVerb")
+	filter["filterVerb"], filter["prioritizeVerb"], filter["weight"] = "filter", "prioritize", 1
+	filter["httpTimeout"], filter["nodeCacheCapable"] = "5s", !o.WholeNodes
+	config["extenders"] = []any{filter, bind}
 }
 
 // only returns the one element of a list of objects.

@@ -81,9 +81,9 @@ func (f *scheduled) eventWith(pod string, words ...string) {
 	})
 }
 
-// The same workloads, bound through a real kube-scheduler in both modes.
+// The same workloads, bound through a real kube-scheduler in every mode.
 func TestScheduler(t *testing.T) {
-	for _, mode := range []controlplane.Mode{controlplane.ModeBind, controlplane.ModeStock} {
+	for _, mode := range []controlplane.Mode{controlplane.ModeBind, controlplane.ModeFull, controlplane.ModeStock} {
 		t.Run("mode "+string(mode), func(t *testing.T) {
 			opts := controlplane.SchedulerOptions{Mode: mode, URL: shared.prebind.URL()}
 			if err := shared.cp.StartScheduler(t.Context(), opts); err != nil {
@@ -188,14 +188,14 @@ func testProvisioningFailsOnce(t *testing.T, mode controlplane.Mode) {
 	f := newScheduled(t, mode, 1)
 	f.claim(newClaim("data", f.dynamic("flaky", failing(1, "quota exceeded"))))
 	f.pod(newPod("web", "", "data"))
-	if mode == controlplane.ModeBind {
+	if mode != controlplane.ModeStock {
 		f.eventWith("web", "ProvisioningFailed: claim "+f.ns+"/data", f.nodes[0], "quota exceeded")
 	}
 	f.bound("web")
 }
 
 func testPodDeletedInMidWait(t *testing.T, mode controlplane.Mode) {
-	if mode != controlplane.ModeBind {
+	if mode == controlplane.ModeStock {
 		t.Skip("in mode stock the wait is the scheduler's own")
 	}
 	f := newScheduled(t, mode, 1)
@@ -210,7 +210,7 @@ func testPodDeletedInMidWait(t *testing.T, mode controlplane.Mode) {
 }
 
 func testPrebindKilled(t *testing.T, mode controlplane.Mode) {
-	if mode != controlplane.ModeBind {
+	if mode == controlplane.ModeStock {
 		t.Skip("in mode stock the wait is the scheduler's own")
 	}
 	f := newScheduled(t, mode, 1)
@@ -252,7 +252,7 @@ func testWritesOfStaticClaim(t *testing.T, mode controlplane.Mode) {
 	f.claim(newClaim("data", f.local))
 	f.pod(newPod("web", "", "data"))
 	f.bound("web")
-	if mode == controlplane.ModeBind {
+	if mode != controlplane.ModeStock {
 		f.wroteExactly("patch persistentvolumes "+pv.Name, "create pods/binding web")
 	} else {
 		f.wroteExactly("create pods/binding web")

@@ -22,6 +22,7 @@ type registration struct {
 func registrations() []registration {
 	return []registration{
 		{mode: controlplane.ModeBind, binder: "prebind"},
+		{mode: controlplane.ModeFull, binder: "prebind"},
 		{mode: controlplane.ModeStock, binder: "kube-scheduler", cheap: true},
 	}
 }

@@ -1,0 +1,137 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/prebind/prebind/internal/fault"
+	"github.com/prebind/prebind/volumes"
+)
+
+// nodeArgs is an ExtenderArgs of which nothing is decoded that is not needed: of
+// the pod its claims, of the nodes nothing before somebody asks.
+type nodeArgs struct {
+	Pod       *wirePod
+	Nodes     *wireNodes
+	NodeNames json.RawMessage
+}
+
+type wirePod struct {
+	Metadata struct {
+		Name      string    `json:"name"`
+		Namespace string    `json:"namespace"`
+		UID       types.UID `json:"uid"`
+	} `json:"metadata"`
+	Spec struct {
+		Volumes []struct {
+			Name                  string                                `json:"name"`
+			PersistentVolumeClaim *v1.PersistentVolumeClaimVolumeSource `json:"persistentVolumeClaim"`
+			Ephemeral             *struct{}                             `json:"ephemeral"`
+		} `json:"volumes"`
+	} `json:"spec"`
+}
+
+type wireNodes struct {
+	Items []json.RawMessage `json:"items"`
+}
+
+// pod returns what the claims of the pod need of it.
+func (a *nodeArgs) pod() (*v1.Pod, error) {
+	if a.Pod == nil {
+		return nil, fault.New(fault.InvalidRequest, "the argument Pod is missing")
+	}
+	switch {
+	case a.byName() && a.NodeNames[0] != '[':
+		return nil, fault.New(fault.InvalidRequest, "decoding NodeNames: a list of strings is needed")
+	case !a.byName() && a.Nodes == nil:
+		return nil, fault.New(fault.InvalidRequest, "the arguments NodeNames and Nodes are both missing")
+	}
+	pod := &v1.Pod{}
+	pod.Name, pod.Namespace, pod.UID = a.Pod.Metadata.Name, a.Pod.Metadata.Namespace, a.Pod.Metadata.UID
+	for _, source := range a.Pod.Spec.Volumes {
+		kept := v1.Volume{Name: source.Name}
+		kept.PersistentVolumeClaim = source.PersistentVolumeClaim
+		if source.Ephemeral != nil {
+			kept.Ephemeral = &v1.EphemeralVolumeSource{}
+		}
+		pod.Spec.Volumes = append(pod.Spec.Volumes, kept)
+	}
+	if volumes.HasClaims(pod) && (pod.Name == "" || pod.Namespace == "" || pod.UID == "") {
+		return nil, fault.New(fault.InvalidRequest, "the pod has claims, but no name, no namespace or no UID")
+	}
+	return pod, nil
+}
+
+// byName tells in which of the two modes the nodes were sent.
+func (a *nodeArgs) byName() bool { return len(a.NodeNames) > 0 && a.NodeNames[0] != 'n' } // null
+
+// nodes returns the nodes in the order in which they were sent. Of a node that was
+// sent whole the labels count: they are what the scheduler judges all else by,
+// and such a node is never unknown. The bind call judges by the newest.
+func (a *nodeArgs) nodes() ([]volumes.Node, error) {
+	if a.byName() {
+		names, err := splitNames(a.NodeNames)
+		if err != nil {
+			return nil, fault.New(fault.InvalidRequest, "decoding NodeNames: %w", err)
+		}
+		nodes := make([]volumes.Node, len(names))
+		for i, name := range names {
+			nodes[i].Name = name
+		}
+		return nodes, nil
+	}
+	nodes := make([]volumes.Node, len(a.Nodes.Items))
+	for i, item := range a.Nodes.Items {
+		var node struct {
+			Metadata struct {
+				Name   string            `json:"name"`
+				Labels map[string]string `json:"labels"`
+			} `json:"metadata"`
+		}
+		if err := json.Unmarshal(item, &node); err != nil {
+			return nil, fault.New(fault.InvalidRequest, "decoding Nodes.items[%d]: %w", i, err)
+		}
+		nodes[i] = volumes.Node{Name: node.Metadata.Name, Labels: node.Metadata.Labels, Sent: true}
+	}
+	return nodes, nil
+}
+
+// splitNames decodes a JSON list of strings. Names of nodes have nothing in them
+// that JSON escapes, so that they can be cut out of one string; the rest is left
+// to encoding/json, which says what is wrong too.
+func splitNames(list json.RawMessage) ([]string, error) {
+	text := string(list)
+	if strings.IndexByte(text, '\\') < 0 {
+		if names, ok := cutNames(text); ok {
+			return names, nil
+		}
+	}
+	var names []string
+	if err := json.Unmarshal(list, &names); err != nil {
+		return nil, fmt.Errorf("a list of strings is needed: %w", err)
+	}
+	return names, nil
+}
+
+// cutNames splits text, which is valid JSON without escapes, if it is ["a","b"]
+// with no white space.
+func cutNames(text string) ([]string, bool) {
+	inner, ok := strings.CutPrefix(text, `["`)
+	if !ok {
+		return nil, false
+	}
+	if inner, ok = strings.CutSuffix(inner, `"]`); !ok {
+		return nil, false
+	}
+	names := strings.Split(inner, `","`)
+	for _, name := range names {
+		if strings.IndexByte(name, '"') >= 0 {
+			return nil, false // white space, or something that is no string
+		}
+	}
+	return names, true
+}
