@@ -77,6 +77,7 @@ func NewCaches(client kubernetes.Interface) (*Caches, error) {
 		},
 	}
 	c.free, c.room = newFreeIndex(c.volume), newCapacityIndex(c.capacity)
+	c.free.cachedNode = c.node
 	if err := pods.SetTransform(trimPod); err != nil {
 		return nil, fmt.Errorf("setting the transform of pods: %w", err)
 	}
@@ -85,6 +86,9 @@ func NewCaches(client kubernetes.Interface) (*Caches, error) {
 	}
 	if err := c.informer["nodes"].SetTransform(trimNode); err != nil {
 		return nil, fmt.Errorf("setting the transform of nodes: %w", err)
+	}
+	if err := c.informer["nodes"].AddIndexers(cache.Indexers{indexChanged: c.noteChange}); err != nil {
+		return nil, fmt.Errorf("indexing nodes: %w", err)
 	}
 	if err := c.informer["persistentvolumes"].AddIndexers(cache.Indexers{indexChanged: c.noteChange, indexClaim: indexClaimed}); err != nil {
 		return nil, fmt.Errorf("indexing volumes: %w", err)
@@ -131,6 +135,8 @@ func (c *Caches) noteChange(obj any) ([]string, error) {
 		c.free.changed(o.Name)
 	case *storagev1.CSIStorageCapacity:
 		c.room.changed(o.Namespace + "/" + o.Name)
+	case *v1.Node:
+		c.free.nodeChanged(o.Name)
 	}
 	return nil, nil
 }
@@ -150,6 +156,15 @@ func (c *Caches) claim(namespace, name string) *v1.PersistentVolumeClaim {
 		return nil
 	}
 	return claim
+}
+
+// node returns the cached node, or nil.
+func (c *Caches) node(name string) *v1.Node {
+	node, err := c.Nodes.Get(name)
+	if err != nil {
+		return nil
+	}
+	return node
 }
 
 // volume returns the cached volume, or nil.

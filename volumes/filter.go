@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/prebind/prebind/internal/fault"
 )
@@ -46,29 +45,26 @@ func (p *Prebinder) Filter(ctx context.Context, pod *v1.Pod, nodes []Node) ([]st
 		}
 		return reasons, nil
 	}
-	for i := range nodes {
-		node := p.nodeOf(&nodes[i])
-		if node == nil {
-			reasons[i] = reasonUnknownNode
-			continue
-		}
-		if reasons[i], err = facts.against(node); err != nil {
-			return nil, err
-		}
+	if quick := facts.quick(); quick != nil {
+		return reasons, quick.each(nodes, func(i int, near nearest) error {
+			reasons[i] = quick.against(near)
+			return nil
+		})
 	}
-	return reasons, nil
-}
-
-// nodeOf returns the node to judge, or nil if it is not known.
-func (p *Prebinder) nodeOf(n *Node) *v1.Node {
-	if n.Sent {
-		return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: n.Labels}}
-	}
-	node, err := p.caches.Nodes.Get(n.Name)
-	if err != nil {
+	return reasons, inParallel(len(nodes), func(from, to int) error {
+		for i := from; i < to; i++ {
+			node := p.caches.free.node(&nodes[i])
+			if node == nil {
+				reasons[i] = reasonUnknownNode
+				continue
+			}
+			var err error
+			if reasons[i], err = facts.against(node); err != nil {
+				return err
+			}
+		}
 		return nil
-	}
-	return node
+	})
 }
 
 // hopeless tells what is against the pod whatever the node, or "".
@@ -105,6 +101,10 @@ func reasonsOf(problems []problem) string {
 	for _, p := range problems {
 		reasons = append(reasons, p.reason())
 	}
+	return joinReasons(reasons)
+}
+
+func joinReasons(reasons []string) string {
 	slices.Sort(reasons)
 	return strings.Join(slices.Compact(reasons), ", ")
 }

@@ -28,7 +28,13 @@ type freeIndex struct {
 	cached  func(name string) *v1.PersistentVolume
 	changes changes
 
+	// Of nodes only what is nearby is kept. Set before use, or nil if nearest is
+	// not used.
+	cachedNode  func(name string) *v1.Node
+	nodeChanges changes
+
 	mu      sync.RWMutex
+	keys    map[string]*string  // of queries, each text once
 	held    map[string]struct{} // reserved; no entry in volumes
 	volumes map[string]*freeVolume
 	classes map[string]*freeClass
@@ -41,6 +47,7 @@ type freeClass struct {
 	count  int
 	groups map[string]*group // by affinityKey
 	labels *byLabels[*group]
+	nearby nearby
 }
 
 // freeVolume is a volume that any claim may take.
@@ -57,7 +64,8 @@ type freeVolume struct {
 func newFreeIndex(cached func(name string) *v1.PersistentVolume) *freeIndex {
 	return &freeIndex{
 		cached:  cached,
-		changes: newChanges(),
+		changes: newChanges(), nodeChanges: newChanges(),
+		keys:    map[string]*string{},
 		held:    map[string]struct{}{},
 		volumes: map[string]*freeVolume{},
 		classes: map[string]*freeClass{},
@@ -72,13 +80,16 @@ func (x *freeIndex) changed(name string) { x.changes.note(name) }
 // catchUp does what was noted. With a look at the index it is done already, so
 // calling it is only a matter of who pays.
 func (x *freeIndex) catchUp() {
-	if x.changes.none() {
+	if x.changes.none() && x.nodeChanges.none() {
 		return
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for name := range x.changes.take() {
 		x.refresh(name)
+	}
+	for name := range x.nodeChanges.take() {
+		x.refreshNode(name)
 	}
 }
 
@@ -137,11 +148,12 @@ func (x *freeIndex) insert(pv *v1.PersistentVolume) {
 	className := volume.GetPersistentVolumeClass(pv)
 	class := x.classes[className]
 	if class == nil {
-		class = &freeClass{name: className, groups: map[string]*group{}, labels: newByLabels[*group]()}
+		class = &freeClass{name: className, groups: map[string]*group{}, labels: newByLabels[*group](), nearby: newNearby()}
 		x.classes[className] = class
 	}
 	free := &freeVolume{name: pv.Name, pv: pv, size: pv.Spec.Capacity[v1.ResourceStorage], class: class, group: x.groupOf(class, pv)}
 	free.group.free.ReplaceOrInsert(free)
+	class.nearby.forget(free.group)
 	class.count++
 	x.volumes[free.name] = free
 }
@@ -162,6 +174,7 @@ func (x *freeIndex) remove(free *freeVolume) {
 	class, g := free.class, free.group
 	delete(x.volumes, free.name)
 	g.free.Delete(free)
+	class.nearby.forget(g)
 	if g.free.Len() == 0 {
 		class.labels.remove(g, g.places)
 		delete(class.groups, g.key)

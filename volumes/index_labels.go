@@ -13,6 +13,7 @@ import "slices"
 type byLabels[T comparable] struct {
 	values   map[string]map[string][]T // label -> value -> items
 	anywhere map[T]struct{}
+	version  int // counts changes of the set of labels
 }
 
 // oneOf is what a term asks of a label: any of the values.
@@ -48,6 +49,7 @@ func (b *byLabels[T]) add(item T, terms [][]oneOf) []place {
 		}
 		if b.values[at.label] == nil {
 			b.values[at.label] = map[string][]T{}
+			b.version++
 		}
 		b.values[at.label][at.value] = append(b.values[at.label][at.value], item)
 	}
@@ -85,6 +87,7 @@ func (b *byLabels[T]) remove(item T, places []place) {
 		}
 		if len(values) == 0 {
 			delete(b.values, at.label)
+			b.version++
 		}
 	}
 }

@@ -44,7 +44,7 @@ func TestIndexChoosesAsAScanDoes(t *testing.T) {
 			"replace all":    w.replaceAll,
 			"put capacity":   w.putCapacity,
 			"drop capacity":  w.dropCapacity,
-			"relabel node":   func(t *rapid.T) { w.nodes[w.oneOf(t, len(w.nodes), "node")].Labels = drawLabels(t) },
+			"relabel node":   w.relabelNode,
 			"change claim":   func(t *rapid.T) { w.put(t, "persistentvolumeclaims", drawPVC(t, w.claimName(t))) },
 			"reserve":        w.reserve,
 			"reserve again":  w.reserve,
@@ -53,7 +53,7 @@ func TestIndexChoosesAsAScanDoes(t *testing.T) {
 		})
 	})
 	t.Logf("%d steps; answers: %v", steps, seen)
-	for _, kind := range []string{"static", "two static", "passed over", "dynamic", "NoVolume", "NoCapacity", "NodeConflict", "tie"} {
+	for _, kind := range []string{"static", "two static", "passed over", "dynamic", "NoVolume", "NoCapacity", "NodeConflict", "tie", "quick", "no quick", "score"} {
 		if seen[kind] == 0 {
 			t.Errorf("no answer was of kind %q", kind)
 		}
@@ -83,6 +83,7 @@ func newIndexWorld(t *rapid.T, seen map[string]int) *indexWorld {
 		node := testkit.Node(name).Node
 		node.Labels = drawLabels(t)
 		w.nodes = append(w.nodes, node)
+		w.put(t, "nodes", node)
 	}
 	w.put(t, "storageclasses", testkit.Class("local").StorageClass)
 	w.put(t, "storageclasses", testkit.Class("fast").Provisions("csi.example.com").Within(v1.LabelTopologyZone, "a").StorageClass)
@@ -132,6 +133,23 @@ func (w *indexWorld) deleteVolume(t *rapid.T) {
 		t.Fatal(err)
 	}
 	w.p.reservations.observe(pv, true)
+}
+
+// relabelNode changes a node, or makes it anew, at times with the labels that it
+// had.
+func (w *indexWorld) relabelNode(t *rapid.T) {
+	i := w.oneOf(t, len(w.nodes), "node")
+	node := w.nodes[i].DeepCopy()
+	if rapid.Bool().Draw(t, "other labels") {
+		node.Labels = drawLabels(t)
+	}
+	if rapid.Bool().Draw(t, "anew") {
+		if err := w.store("nodes").Delete(w.nodes[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.nodes[i] = node
+	w.put(t, "nodes", node)
 }
 
 // replaceAll has the handlers come late: the cache is another, and reservations

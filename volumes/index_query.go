@@ -1,6 +1,8 @@
 package volumes
 
 import (
+	"fmt"
+
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -14,6 +16,8 @@ type query struct {
 	class    string
 	least    freeVolume      // where to begin in a group
 	selector labels.Selector // nil: any
+	// key is the same for queries that accept the same volumes, see intern.
+	key *string
 }
 
 // newQuery returns what the claim asks, or nil if its selector cannot be parsed:
@@ -53,4 +57,32 @@ func (q *query) accepts(pv *v1.PersistentVolume) bool {
 	}
 	match, err := volume.FindMatchingVolume(q.claim, []*v1.PersistentVolume{pv}, nil, nil, false, true)
 	return err == nil && match != nil && volume.CheckAccessModes(q.claim, pv)
+}
+
+// maxKeys bounds the texts of queries that are kept; what is beyond it is
+// forgotten with all the rest, and asked anew.
+const maxKeys = 10_000
+
+// intern gives the query its key.
+func (x *freeIndex) intern(q *query) {
+	spec := &q.claim.Spec
+	text := fmt.Sprintf("%s\x00%q", q.least.size.String(), spec.AccessModes)
+	if spec.VolumeMode != nil {
+		text += "\x00mode " + string(*spec.VolumeMode)
+	}
+	if spec.VolumeAttributesClassName != nil {
+		text += "\x00attributes " + *spec.VolumeAttributesClassName
+	}
+	if q.selector != nil {
+		text += "\x00selector " + q.selector.String()
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if q.key = x.keys[text]; q.key == nil {
+		if len(x.keys) >= maxKeys {
+			clear(x.keys)
+		}
+		q.key = &text
+		x.keys[text] = q.key
+	}
 }

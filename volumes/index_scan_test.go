@@ -17,6 +17,9 @@ import (
 
 // check plans pods in both ways.
 func (w *indexWorld) check(t *rapid.T) {
+	for _, claims := range [][]string{{"c-0"}, {"c-1"}, {"c-2", "c-3"}} {
+		w.checkFilter(t, testkit.Pod("p").Uses(claims...).Pod)
+	}
 	for _, node := range w.nodes {
 		for _, claims := range [][]string{{"c-0"}, {"c-1"}, {"c-2", "c-3"}, {"c-0", "c-1", "c-2", "c-3"}} {
 			pod := testkit.Pod("p").Uses(claims...).Pod

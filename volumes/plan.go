@@ -206,13 +206,18 @@ func (c *ClaimFacts) choose(node *v1.Node, excluded map[string]*v1.PersistentVol
 // considered is how many volumes could have been chosen, had they fit.
 func (c *ClaimFacts) considered() int { return len(c.Candidates) + c.Considered }
 
+// provisioned tells whether the class has a provisioner.
+func (c *ClaimFacts) provisioned() bool {
+	return c.Class.Provisioner != "" && c.Class.Provisioner != volume.NotSupportedProvisioner
+}
+
 // provisionable tells what keeps the class from provisioning the claim for
 // the node. Once the provisioner was asked, capacity is its own business: the
 // volume in the making may be what has used it up.
 func provisionable(c *ClaimFacts, node *v1.Node, asked bool) *fault.Error {
 	name := describe(c.Claim)
 	switch {
-	case c.Class.Provisioner == "" || c.Class.Provisioner == volume.NotSupportedProvisioner:
+	case !c.provisioned():
 		return fault.New(fault.NoVolume, "%s: node %s: %s (%d volumes considered, class provisions none)", name, node.Name, reasonNoVolume, c.considered())
 	case !topologyAllowed(c.Class.AllowedTopologies, node):
 		return fault.New(fault.NoVolume, "%s: node %s: %s (%d volumes considered, class does not provision there: allowedTopologies)", name, node.Name, reasonNoVolume, c.considered())

@@ -25,20 +25,37 @@ func (p *Prebinder) Score(ctx context.Context, pod *v1.Pod, nodes []Node) ([]int
 	if !facts.scored() {
 		return scores, nil
 	}
-	for i := range nodes {
-		node := p.nodeOf(&nodes[i])
-		if node == nil {
-			continue
-		}
-		on, err := facts.on(node)
-		if err != nil {
-			return nil, err
-		}
-		if plan, problems := makePlan(on); len(problems) == 0 {
-			scores[i] = scale(score(on, plan))
-		}
+	if quick := facts.quick(); quick != nil {
+		return scores, quick.each(nodes, func(i int, near nearest) (err error) {
+			scores[i], err = quick.score(near)
+			return err
+		})
 	}
-	return scores, nil
+	return scores, inParallel(len(nodes), func(from, to int) error {
+		for i := from; i < to; i++ {
+			var err error
+			if scores[i], err = facts.score(p.caches.free.node(&nodes[i])); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// score returns 0 if there is no plan for the node, or no node.
+func (f *podFacts) score(node *v1.Node) (int64, error) {
+	if node == nil {
+		return 0, nil
+	}
+	facts, err := f.on(node)
+	if err != nil {
+		return 0, err
+	}
+	plan, problems := makePlan(facts)
+	if len(problems) > 0 {
+		return 0, nil
+	}
+	return scale(score(facts, plan)), nil
 }
 
 // scored tells whether any claim can make a difference: bound ones do not.
