@@ -33,6 +33,8 @@ type Process struct {
 	logFile  string
 	ready    func(context.Context) error // nil error: it serves
 	timeout  time.Duration               // for it to become ready
+	url      string                      // where it serves, if anybody asks for more than readiness
+	ca       *authority                  // of its certificate
 	existing bool                        // belongs to an existing cluster: nothing can be done to it
 
 	mu  sync.Mutex

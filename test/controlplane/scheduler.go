@@ -62,7 +62,10 @@ func (cp *ControlPlane) runScheduler(ctx context.Context, config string, port in
 		"--secure-port=" + strconv.Itoa(port),
 		"--tls-cert-file=" + certFile,
 		"--tls-private-key-file=" + keyFile,
+		// The default three, and /metrics for SchedulerMetrics.
+		"--authorization-always-allow-paths=/healthz,/livez,/readyz,/metrics",
 	}, ready)
+	scheduler.url, scheduler.ca = "https://"+address(port), ca
 	cp.mu.Lock()
 	cp.scheduler = scheduler
 	cp.mu.Unlock()

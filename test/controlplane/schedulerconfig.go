@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -45,6 +46,9 @@ type SchedulerOptions struct {
 	// PodInitialBackoffSeconds and PodMaxBackoffSeconds are the pauses before a
 	// pod that failed is tried again. Zero: the defaults, 1 and 10.
 	PodInitialBackoffSeconds, PodMaxBackoffSeconds int64
+	// ClientQPS is the scheduler's request rate; the burst is twice that. Zero:
+	// the defaults, 50 and 100.
+	ClientQPS int64
 
 	kubeconfig    string
 	schedulerName string
@@ -79,6 +83,11 @@ func (o SchedulerOptions) apply(config map[string]any) error {
 	}
 	if err := set(false, "leaderElection", "leaderElect"); err != nil {
 		return err
+	}
+	if o.ClientQPS != 0 {
+		if err := errors.Join(set(o.ClientQPS, "clientConnection", "qps"), set(2*o.ClientQPS, "clientConnection", "burst")); err != nil {
+			return err
+		}
 	}
 	if o.PodInitialBackoffSeconds != 0 {
 		config["podInitialBackoffSeconds"] = o.PodInitialBackoffSeconds
