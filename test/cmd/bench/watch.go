@@ -60,22 +60,32 @@ func (w *boundWatch) note(object any) {
 	}
 }
 
-// wait returns when a pod was seen with a node.
-func (w *boundWatch) wait(ctx context.Context, pod string, timeout time.Duration) (time.Time, error) {
-	timer := time.NewTimer(timeout)
+// at tells when a pod was seen with a node; zero: not yet.
+func (w *boundWatch) at(pod string) time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.bound[pod]
+}
+
+// wait returns when a pod was seen with a node. It fails when no pod at all was
+// for the time of stall. progress is told how many there are so far.
+func (w *boundWatch) wait(ctx context.Context, pod string, stall time.Duration, progress func(count int)) (time.Time, error) {
+	timer := time.NewTimer(stall)
 	defer timer.Stop()
 	for {
 		w.mu.Lock()
 		bound, ok := w.bound[pod]
-		changed := w.changed
+		changed, count := w.changed, len(w.bound)
 		w.mu.Unlock()
 		if ok {
 			return bound, nil
 		}
+		progress(count)
 		select {
 		case <-changed:
+			timer.Reset(stall)
 		case <-timer.C:
-			return time.Time{}, fmt.Errorf("waiting for pod %s: it was not bound within %s", pod, timeout)
+			return time.Time{}, fmt.Errorf("waiting for pod %s: no pod was bound for %s", pod, stall)
 		case <-ctx.Done():
 			return time.Time{}, ctx.Err()
 		}

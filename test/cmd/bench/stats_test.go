@@ -1,0 +1,46 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestPercentileIsTheNearestRank(t *testing.T) {
+	hundred := make([]time.Duration, 100)
+	for i := range hundred {
+		hundred[i] = time.Duration(100-i) * time.Millisecond
+	}
+	tests := map[string]struct {
+		samples []time.Duration
+		p       int
+		want    milliseconds
+	}{
+		"no sample":          {nil, 50, 0},
+		"one sample":         {hundred[:1], 99, 100},
+		"median of hundred":  {hundred, 50, 50},
+		"p99 of hundred":     {hundred, 99, 99},
+		"maximum of hundred": {hundred, 100, 100},
+		"median of two":      {hundred[:2], 50, 99},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := percentile(test.samples, test.p); got != test.want {
+				t.Errorf("percentile = %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestMedianStagesReadsBindLines(t *testing.T) {
+	got := medianStages([]map[string]any{
+		{"msg": "serving"},
+		{"msg": "bind", "stagesMs": map[string]any{"bind": 4.25, "permit": 0.0}},
+		{"msg": "bind", "stagesMs": map[string]any{"bind": 9.0}},
+	})
+	want := map[string]milliseconds{"bind": 4.3, "permit": 0}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("median stages (-want +got):\n%s", diff)
+	}
+}
