@@ -24,11 +24,20 @@ HELM        ?= $(firstword $(wildcard $(BIN)/helm-v4) helm)
 LINT_VERSION := v2.15.0
 LINT         := $(BIN)/golangci-lint-$(LINT_VERSION)
 
+BENCHSTAT_VERSION := v0.0.0-20260908200009-22c9c6c9d4da
+BENCHSTAT         := $(BIN)/benchstat-$(BENCHSTAT_VERSION)
+
+# The Go benchmarks: which, how often, and how long each time.
+BENCH       ?= .
+COUNT       ?= 6
+BENCHTIME   ?= 200ms
+GO_BENCH    := go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -benchtime $(BENCHTIME) -timeout 60m ./volumes ./server
+
 .DEFAULT_GOAL := help
 
 .PHONY: help
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build build/bin/prebind, static and with its version
@@ -69,9 +78,27 @@ control-plane:
 demo: control-plane ## Bind real workloads on a real control plane and watch (ONCE=1: stop when done)
 	@cd test && go build -o $(BIN)/demo ./cmd/demo && exec $(BIN)/demo
 
+# What bench measures goes into docs/performance.md, with QUICK=1 into build/bench.
+.PHONY: bench
+bench: control-plane ## Compare with the stock scheduler, all figures of docs/performance.md (an hour; QUICK=1: minutes)
+	@cd test && go build -o $(BIN)/bench ./cmd/bench && exec $(BIN)/bench all \
+		$(if $(QUICK),-quick -out $(CURDIR)/build/bench,-out $(CURDIR)/docs/performance -page $(CURDIR)/docs/performance.md) \
+		$(if $(ONLY),-only $(ONLY) -keep) $(if $(SEED),-seed $(SEED))
+
 .PHONY: bench-latency
 bench-latency: control-plane ## Compare the time from pod to bound with the stock scheduler's
-	@cd test && go build -o $(BIN)/bench ./cmd/bench && exec $(BIN)/bench latency
+	@cd test && go build -o $(BIN)/bench ./cmd/bench && exec $(BIN)/bench idle -variants stock,bind
+
+.PHONY: bench-go
+bench-go: $(BENCHSTAT) ## Run the Go benchmarks and compare with docs/performance/bench-go.txt (BENCH=Plan COUNT=6)
+	$(GO_BENCH) | tee build/bench-go.txt
+	$(BENCHSTAT) docs/performance/bench-go.txt build/bench-go.txt
+
+.PHONY: bench-go-baseline
+bench-go-baseline: ## Run the Go benchmarks and keep the figures for bench-go
+	@mkdir -p docs/performance
+	$(GO_BENCH) | tee build/bench-go.txt
+	mv build/bench-go.txt docs/performance/bench-go.txt
 
 .PHONY: bench-load
 bench-load: programs ## Measure 5,000 calls at once (latency, memory a waiting call), drain and rolling restart
@@ -122,3 +149,7 @@ clean: ## Remove everything that was built
 $(LINT):
 	GOBIN=$(BIN) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
 	mv $(BIN)/golangci-lint $@
+
+$(BENCHSTAT):
+	GOBIN=$(BIN) go install golang.org/x/perf/cmd/benchstat@$(BENCHSTAT_VERSION)
+	mv $(BIN)/benchstat $@

@@ -29,7 +29,7 @@ const (
 // goals are the figures that prebind is held to.
 func goals() []goal {
 	bindController, bindDirect := variant{controlplane.ModeBind, controller}, variant{controlplane.ModeBind, direct}
-	fullController, fullDirect := variant{modeFull, controller}, variant{modeFull, direct}
+	fullController, fullDirect := variant{controlplane.ModeFull, controller}, variant{controlplane.ModeFull, direct}
 	idle := "idle, one static claim, p50"
 	list := []goal{
 		{idle, "idle", bindController, p50, 35, false},

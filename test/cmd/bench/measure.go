@@ -138,7 +138,7 @@ func (r *series) result(before, after counters) measurement {
 // foreign tells that a request is not one of binding a pod.
 func foreign(request string, k kind) bool {
 	switch request {
-	case "POST pods", "POST events", "PATCH events", "PUT leases", "POST leases", "PATCH leases":
+	case "POST pods", "POST serviceaccounts/token", "POST events", "PATCH events", "PUT leases", "POST leases", "PATCH leases":
 		return true
 	case "POST persistentvolumeclaims":
 		return k == onebyone // by us

@@ -131,6 +131,7 @@ func (p *plan) scaleFlags(flags *flag.FlagSet) func() error {
 	flags.IntVar(&options.World.PerNode, "volumes", options.World.PerNode, "local volumes on each node")
 	flags.IntVar(&options.Claims, "claims", options.Claims, "claims")
 	flags.IntVar(&options.Starts, "starts", options.Starts, "how often prebind is started")
+	flags.DurationVar(&options.SecondLook, "second-look", options.SecondLook, "how long after it is ready its memory is looked at again")
 	return func() error {
 		if *quick {
 			options.World.Nodes, options.Claims = options.World.Nodes/10, options.Claims/10

@@ -13,6 +13,8 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	_ "gonum.org/v1/plot/vg/vgsvg" // so that a plot can be saved as SVG
+
+	"github.com/prebind/prebind/test/controlplane"
 )
 
 // plotFile is a plot that was written.
@@ -46,12 +48,12 @@ func (r *report) plot(dir string) ([]plotFile, error) {
 			return nil, err
 		}
 	}
-	rate := r.byVolumes(func(s result, m measurement) float64 { return s.rate(m) })
-	if err := add("rate", "Rate against the number of volumes", "volumes", "pods a second", true, rate, true); err != nil {
+	rate := r.byVolumes(func(m measurement) float64 { return m.PodsPerSecond })
+	if err := add("rate", "Rate of a burst against the number of volumes", "volumes", "pods a second", true, rate, true); err != nil {
 		return nil, err
 	}
-	cost := r.byVolumes(func(_ result, m measurement) float64 { return m.SchedulingMilliseconds })
-	if err := add("scheduling", "Scheduling time a pod against the number of volumes", "volumes", "milliseconds a pod", true, cost, true); err != nil {
+	cost := r.byVolumes(func(m measurement) float64 { return m.SchedulingMilliseconds })
+	if err := add("scheduling", "Scheduling time a pod in a burst against the number of volumes", "volumes", "milliseconds a pod", true, cost, true); err != nil {
 		return nil, err
 	}
 	return files, nil
@@ -73,27 +75,22 @@ func (s result) distribution() []curve {
 	return curves
 }
 
-// rate is of a burst while the controller manager is fast and the scheduler as
-// it comes. 0: none.
-func (s result) rate(m measurement) float64 {
-	if s.Kind == burst && s.ControllerManagerQPS == fastQPS && s.SchedulerQPS == 0 {
-		return m.PodsPerSecond
-	}
-	return 0
-}
-
-// byVolumes draws a figure of all scenarios with claims against the number of
-// volumes. Where there are several at one number the last one counts.
-func (r *report) byVolumes(figure func(result, measurement) float64) []curve {
+// byVolumes draws a figure against the number of volumes: of bursts while the
+// controller manager is fast and the scheduler as it comes.
+func (r *report) byVolumes(figure func(measurement) float64) []curve {
 	points := map[variant]map[int]float64{}
 	for _, s := range r.Scenarios {
+		if s.Kind != burst || s.ControllerManagerQPS != fastQPS || s.SchedulerQPS != 0 {
+			continue
+		}
 		for _, m := range s.Series {
-			if y := figure(s, m); y > 0 && s.Kind != plain {
-				if points[m.Variant] == nil {
-					points[m.Variant] = map[int]float64{}
-				}
-				points[m.Variant][s.World.volumes()] = y
+			if m.Error != "" {
+				continue
 			}
+			if points[m.Variant] == nil {
+				points[m.Variant] = map[int]float64{}
+			}
+			points[m.Variant][s.World.volumes()] = figure(m)
 		}
 	}
 	var curves []curve
@@ -158,7 +155,7 @@ func decadeAbove(x float64) float64 { return math.Pow(10, math.Ceil(math.Log10(x
 
 // placeLegend saves the plot with the legend at its right, where it hides no line.
 func placeLegend(p *plot.Plot, file string) error {
-	const width, height, legend = 20 * vg.Centimeter, 11 * vg.Centimeter, 3.6 * vg.Centimeter
+	const width, height, legend = 21 * vg.Centimeter, 11 * vg.Centimeter, 4.6 * vg.Centimeter
 	canvas, err := draw.NewFormattedCanvas(width, height, "svg")
 	if err != nil {
 		return err
@@ -180,7 +177,7 @@ func styleOf(v variant) draw.LineStyle {
 	switch v.Mode {
 	case "bind":
 		style.Color = color.RGBA{R: 0xd9, G: 0x5f, B: 0x02, A: 0xff}
-	case modeFull:
+	case controlplane.ModeFull:
 		style.Color = color.RGBA{R: 0x1b, G: 0x6c, B: 0xb5, A: 0xff}
 	}
 	if v.Completion == controller {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/prebind/prebind/test/controlplane"
 )
 
 // world is what stands before a pod comes: nodes, each with local volumes.
@@ -74,7 +76,7 @@ func (s scenario) title() string {
 
 // podsFor is how many pods a variant gets.
 func (s scenario) podsFor(v variant) int {
-	if v.Mode != modeFull && s.StockPods > 0 {
+	if v.Mode != controlplane.ModeFull && s.StockPods > 0 {
 		return min(s.StockPods, s.Pods)
 	}
 	return s.Pods

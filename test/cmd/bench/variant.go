@@ -18,7 +18,6 @@ type variant struct {
 const (
 	controller = "Controller"
 	direct     = "Direct"
-	modeFull   = controlplane.Mode("full")
 )
 
 func stock() variant { return variant{Mode: controlplane.ModeNone} }
@@ -29,8 +28,8 @@ func variants() []variant {
 		stock(),
 		{controlplane.ModeBind, controller},
 		{controlplane.ModeBind, direct},
-		{modeFull, controller},
-		{modeFull, direct},
+		{controlplane.ModeFull, controller},
+		{controlplane.ModeFull, direct},
 	}
 }
 
