@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -39,14 +40,16 @@ func newLab(ctx context.Context, progress io.Writer, out *console.Console, seed 
 	if err != nil {
 		return nil, err
 	}
+	l.cp = cp
 	config := cp.AdminConfig()
 	config.ContentType = runtime.ContentTypeProtobuf
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return nil, err
+	if l.client, err = kubernetes.NewForConfig(config); err == nil {
+		err = l.createClass(ctx)
 	}
-	l.cp, l.client = cp, client
-	return l, l.createClass(ctx)
+	if err != nil {
+		return nil, errors.Join(err, cp.Stop())
+	}
+	return l, nil
 }
 
 // start starts the controller manager, prebind and the scheduler.

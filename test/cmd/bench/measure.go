@@ -17,8 +17,6 @@ const (
 	stall = 2 * time.Minute
 	// settleTimeout is how long the PV controller may take to finish the claims.
 	settleTimeout = 3 * time.Minute
-	// creators create the pods of a burst at the same time.
-	creators = 8
 )
 
 // measurement is one variant in one scenario.
@@ -28,7 +26,8 @@ type measurement struct {
 	Error string `json:"error,omitempty"`
 	Pods  int    `json:"pods,omitempty"`
 	// PodsPerSecond is from the first pod's creation to the last one's binding.
-	// Not of pods that come one by one.
+	// Pods without claims are all there before the scheduler may begin, and the
+	// rate is from then on. Pods that come one by one have none.
 	PodsPerSecond float64 `json:"podsPerSecond,omitempty"`
 	// Latency is from just before the call that creates a pod to its binding.
 	Latency summary `json:"latency"`
@@ -48,6 +47,8 @@ type measurement struct {
 	// Of prebind.
 	CPUSeconds float64 `json:"prebindCPUSeconds,omitempty"`
 	PeakMiB    float64 `json:"prebindPeakMiB,omitempty"`
+	// FilterCalls are there if the scenario asks for them.
+	FilterCalls *filterCalls `json:"filterCalls,omitempty"`
 	// Stages are the medians of the stages of its binding cycle.
 	Stages map[string]milliseconds `json:"prebindStagesMilliseconds,omitempty"`
 }
@@ -97,7 +98,7 @@ func (m measurement) line(k kind) string {
 // result puts a measurement together.
 func (r *series) result(before, after counters) measurement {
 	pods := float64(r.pods)
-	m := measurement{Variant: r.variant, Pods: r.pods, WritesBy: map[string]float64{}}
+	m := measurement{Variant: r.variant, Pods: r.pods, FilterCalls: r.filterCalls, WritesBy: map[string]float64{}}
 	samples, first, last := make([]time.Duration, r.pods), r.created[0], time.Time{}
 	for i, created := range r.created {
 		bound := r.watch.at(podName(i))
@@ -108,6 +109,9 @@ func (r *series) result(before, after counters) measurement {
 		if bound.After(last) {
 			last = bound
 		}
+	}
+	if !r.began.IsZero() {
+		first = r.began
 	}
 	m.Latency = summarize(samples)
 	if r.scenario.Kind != onebyone {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prebind/prebind/test/controlplane"
 	"github.com/prebind/prebind/test/internal/console"
 )
 
@@ -106,6 +107,7 @@ func (p *plan) scenarioFlags(flags *flag.FlagSet, command string) func() error {
 	flags.DurationVar(&s.Pace, "pace", s.Pace, "least time between two pods that come one by one")
 	flags.IntVar(&s.ControllerManagerQPS, "cm-qps", 0, "kube-controller-manager's --kube-api-qps; 0: its default, 20")
 	flags.IntVar(&s.SchedulerQPS, "scheduler-qps", 0, "kube-scheduler's clientConnection.qps; 0: its default, 50")
+	flags.BoolVar(&s.ProbeFilter, "probe-filter", false, "time calls of /v1/filter for all nodes, too; with burst, and variants of mode full")
 	chosen := flags.String("variants", "stock,bind,full", "what to measure: stock, MODE, or MODE/COMPLETION as in full/Direct")
 	return func() error {
 		var err error
@@ -113,7 +115,10 @@ func (p *plan) scenarioFlags(flags *flag.FlagSet, command string) func() error {
 			return err
 		}
 		p.scenarios = []scenario{s}
+		notFull := slices.ContainsFunc(s.Variants, func(v variant) bool { return v.Mode != controlplane.ModeFull })
 		switch {
+		case s.ProbeFilter && (s.Kind != burst || notFull || s.Pods >= s.World.Nodes):
+			return errors.New("-probe-filter is for burst, with variants of mode full, and fewer pods than nodes")
 		case s.World.Nodes < 1 || s.Pods < 1 || s.World.PerNode < 0 || s.Pace < 0 || s.ControllerManagerQPS < 0 || s.SchedulerQPS < 0:
 			return errors.New("-nodes and -pods must be positive, the others not negative")
 		case s.Kind != plain && s.Pods > s.World.volumes():

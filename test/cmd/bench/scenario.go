@@ -43,6 +43,8 @@ type scenario struct {
 	// clientConnection.qps; 0: the default (20 and 50). The burst is twice that.
 	ControllerManagerQPS int `json:"controllerManagerQPS,omitempty"`
 	SchedulerQPS         int `json:"schedulerQPS,omitempty"`
+	// ProbeFilter adds calls of /v1/filter for all nodes, before and beside a burst.
+	ProbeFilter bool `json:"probeFilter,omitempty"`
 
 	Variants []variant `json:"variants"`
 }
@@ -69,6 +71,9 @@ func (s scenario) title() string {
 			return fmt.Sprintf("its default %d", standard)
 		}
 		return thousands(set)
+	}
+	if s.ProbeFilter {
+		text += fmt.Sprintf(", filter calls for all nodes every %s", probePace)
 	}
 	return text + "; requests/s: controller manager " + qps(s.ControllerManagerQPS, defaultControllerManagerQPS) +
 		", kube-scheduler " + qps(s.SchedulerQPS, defaultSchedulerQPS)
@@ -100,6 +105,7 @@ func scenarios(quick bool) []scenario {
 		{Name: "one-1000", Kind: onebyone, World: large, Pods: 40, StockPods: 8, Pace: 500 * time.Millisecond, Variants: all},
 		{Name: "burst-1000", Kind: burst, World: large, Pods: 300, StockPods: 8, ControllerManagerQPS: fastQPS, Variants: without(all, controller)},
 		{Name: "burst-5000", Kind: burst, World: world{5000, 20}, Pods: 300, ControllerManagerQPS: fastQPS, Variants: all[3:]},
+		{Name: "filter-5000", Kind: burst, World: world{5000, 20}, Pods: 300, ControllerManagerQPS: fastQPS, ProbeFilter: true, Variants: all[4:]},
 	}
 	if !quick {
 		return list

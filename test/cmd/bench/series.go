@@ -21,6 +21,9 @@ type series struct {
 	pods      int
 	watch     *boundWatch
 	created   []time.Time // by pod
+	began     time.Time   // of the time that the rate is over; zero: the first pod's creation
+
+	filterCalls *filterCalls // if the scenario asks for them
 }
 
 func podName(i int) string { return fmt.Sprintf("pod-%04d", i) }
@@ -44,9 +47,12 @@ func (r *series) do(ctx context.Context) (measurement, error) {
 		return measurement{}, err
 	}
 	r.created = make([]time.Time, r.pods)
-	if r.scenario.Kind == onebyone {
+	switch {
+	case r.scenario.Kind == onebyone:
 		err = r.oneByOne(ctx)
-	} else {
+	case r.scenario.ProbeFilter:
+		err = r.probed(ctx)
+	default:
 		err = r.atOnce(ctx)
 	}
 	if err != nil {
@@ -75,7 +81,7 @@ func (r *series) do(ctx context.Context) (measurement, error) {
 }
 
 func (r *series) createClaims(ctx context.Context) error {
-	return r.parallel(ctx, "claims made", r.pods, func(ctx context.Context, i int) error { return r.createClaim(ctx, i) })
+	return r.parallel(ctx, "claims made", r.pods, r.createClaim)
 }
 
 func (r *series) createClaim(ctx context.Context, i int) error {
@@ -93,27 +99,26 @@ func (r *series) createPod(ctx context.Context, i int) error {
 	return err
 }
 
-// atOnce creates all pods as fast as may be and waits until they are bound.
+// atOnce creates all pods as fast as may be and waits until they are bound. Pods
+// without claims are bound faster than they can be created, so the scheduler is
+// halted until all are there.
 func (r *series) atOnce(ctx context.Context) error {
-	group := make(chan error, creators)
-	for worker := range creators {
-		go func() {
-			for i := worker; i < r.pods; i += creators {
-				if err := r.createPod(ctx, i); err != nil {
-					group <- err
-					return
-				}
-			}
-			group <- nil
-		}()
+	if r.scenario.Kind == plain {
+		if err := r.cp.Scheduler().Freeze(); err != nil {
+			return err
+		}
 	}
-	for range creators {
-		if err := <-group; err != nil {
-			return fmt.Errorf("creating pods: %w", err)
+	if err := r.parallel(ctx, "pods made", r.pods, r.createPod); err != nil {
+		return fmt.Errorf("creating pods: %w", err)
+	}
+	if r.scenario.Kind == plain {
+		r.began = time.Now()
+		if err := r.cp.Scheduler().Thaw(); err != nil {
+			return err
 		}
 	}
 	for i := range r.pods {
-		if _, err := r.await(ctx, i); err != nil {
+		if err := r.await(ctx, i); err != nil {
 			return err
 		}
 	}
@@ -121,14 +126,14 @@ func (r *series) atOnce(ctx context.Context) error {
 }
 
 // await returns when pod i was bound. It fails when no pod at all is for a while.
-func (r *series) await(ctx context.Context, i int) (time.Time, error) {
-	bound, err := r.watch.wait(ctx, podName(i), stall, func(count int) {
+func (r *series) await(ctx context.Context, i int) error {
+	err := r.watch.wait(ctx, podName(i), stall, func(count int) {
 		r.out.Status("  %-16s %d of %d pods bound", r.variant, count, r.pods)
 	})
 	if err != nil {
-		return bound, fmt.Errorf("%w; its events:\n%s", err, r.cp.DescribeEvents(r.namespace, podName(i)))
+		return fmt.Errorf("%w; its events:\n%s", err, r.cp.DescribeEvents(r.namespace, podName(i)))
 	}
-	return bound, nil
+	return nil
 }
 
 // oneByOne creates each pod when the one before is bound, and not before the
@@ -149,7 +154,7 @@ func (r *series) oneByOne(ctx context.Context) error {
 			return fmt.Errorf("creating pod %s: %w", podName(i), err)
 		}
 		next = r.created[i].Add(r.scenario.Pace)
-		if _, err := r.await(ctx, i); err != nil {
+		if err := r.await(ctx, i); err != nil {
 			return err
 		}
 	}

@@ -23,6 +23,9 @@ func (r *report) tables() []table {
 	}
 	for i := range r.Scenarios {
 		list = append(list, r.Scenarios[i].table())
+		if s := &r.Scenarios[i]; s.ProbeFilter {
+			list = append(list, s.filterTable())
+		}
 	}
 	if r.Scale != nil {
 		list = append(list, r.Scale.table())
@@ -33,8 +36,10 @@ func (r *report) tables() []table {
 // table is one scenario.
 func (s *result) table() table {
 	t := table{title: fmt.Sprintf("%s: %s", s.Name, s.title())}
-	t.header = []string{"variant", "pods", "pods/s", "x stock", "p50 ms", "p90 ms", "p99 ms", "Filter ms/pod", "scheduling ms/pod",
-		"failed attempts/pod", "writes/pod", "events/pod", "settled s", "prebind CPU s", "peak MiB"}
+	t.header = []string{
+		"variant", "pods", "pods/s", "x stock", "p50 ms", "p90 ms", "p99 ms", "Filter ms/pod", "scheduling ms/pod",
+		"failed attempts/pod", "writes/pod", "events/pod", "settled s", "prebind CPU s", "peak MiB",
+	}
 	var base *measurement
 	for i := range s.Series {
 		m := &s.Series[i]
@@ -46,11 +51,34 @@ func (s *result) table() table {
 	return t
 }
 
+// filterTable are a scenario's filter calls.
+func (s *result) filterTable() table {
+	t := table{
+		title:  fmt.Sprintf("%s: one call of /v1/filter for the names of %s nodes, JSON and HTTP included", s.Name, thousands(s.World.Nodes)),
+		header: []string{"variant", "when", "calls", "p50 ms", "p90 ms", "p99 ms", "max ms"},
+	}
+	for _, m := range s.Series {
+		if m.FilterCalls == nil {
+			continue
+		}
+		for _, when := range []struct {
+			name string
+			summary
+		}{{"idle", m.FilterCalls.Idle}, {"burst running", m.FilterCalls.Busy}} {
+			t.rows = append(t.rows, []string{
+				m.Variant.String(), when.name, fmt.Sprint(len(when.Samples)), fmt.Sprintf("%.1f", when.P50),
+				fmt.Sprintf("%.1f", when.P90), fmt.Sprintf("%.1f", when.P99), fmt.Sprintf("%.1f", when.Max),
+			})
+		}
+	}
+	return t
+}
+
 // row is one variant beside stock, which may be nil.
 func (m *measurement) row(base *measurement) []string {
 	if m.Error != "" {
 		first, _, _ := strings.Cut(m.Error, "\n")
-		return []string{m.Variant.String(), "failed: " + first}
+		return []string{m.Variant.String(), fmt.Sprintf("failed: %.100s", first)}
 	}
 	optional := func(format string, x float64) string {
 		if x == 0 {

@@ -69,25 +69,25 @@ func (w *boundWatch) at(pod string) time.Time {
 
 // wait returns when a pod was seen with a node. It fails when no pod at all was
 // for the time of stall. progress is told how many there are so far.
-func (w *boundWatch) wait(ctx context.Context, pod string, stall time.Duration, progress func(count int)) (time.Time, error) {
+func (w *boundWatch) wait(ctx context.Context, pod string, stall time.Duration, progress func(count int)) error {
 	timer := time.NewTimer(stall)
 	defer timer.Stop()
 	for {
 		w.mu.Lock()
-		bound, ok := w.bound[pod]
+		_, ok := w.bound[pod]
 		changed, count := w.changed, len(w.bound)
 		w.mu.Unlock()
 		if ok {
-			return bound, nil
+			return nil
 		}
 		progress(count)
 		select {
 		case <-changed:
 			timer.Reset(stall)
 		case <-timer.C:
-			return time.Time{}, fmt.Errorf("waiting for pod %s: no pod was bound for %s", pod, stall)
+			return fmt.Errorf("waiting for pod %s: no pod was bound for %s", pod, stall)
 		case <-ctx.Done():
-			return time.Time{}, ctx.Err()
+			return ctx.Err()
 		}
 	}
 }

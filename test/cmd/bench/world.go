@@ -94,7 +94,7 @@ func (l *lab) claim(namespace, name string, i int) *corev1.PersistentVolumeClaim
 // have used. It must not be called while a controller manager runs.
 func (l *lab) restore(ctx context.Context, namespace string) error {
 	core := l.client.CoreV1()
-	now := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
+	now := deleteNow()
 	if err := core.Pods(namespace).DeleteCollection(ctx, now, metav1.ListOptions{}); err != nil {
 		return fmt.Errorf("removing pods: %w", err)
 	}
@@ -146,6 +146,8 @@ func (l *lab) restoreVolumes(ctx context.Context) error {
 	}
 	return nil
 }
+
+func deleteNow() metav1.DeleteOptions { return metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))} }
 
 // noFinalizers lets an object go without the controllers that protect it.
 func noFinalizers() []byte { return []byte(`{"metadata":{"finalizers":null}}`) }

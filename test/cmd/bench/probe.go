@@ -1,0 +1,148 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	extenderv1 "k8s.io/kube-scheduler/extender/v1"
+
+	"github.com/prebind/prebind/test/build"
+)
+
+const (
+	// idleCalls are made one after the other before the pods come.
+	idleCalls = 100
+	// probePace is the time between two calls while the burst runs.
+	probePace = 100 * time.Millisecond
+)
+
+// filterCalls are how long calls of /v1/filter for the names of all nodes take,
+// from before the request is sent until its answer has been read whole.
+type filterCalls struct {
+	Nodes int     `json:"nodes"`
+	Idle  summary `json:"idle"`
+	Busy  summary `json:"busy"` // while a burst is running
+}
+
+// probe makes filter calls of its own beside the scheduler's.
+type probe struct {
+	url  string
+	body []byte
+}
+
+// newProbe asks for a pod whose claim exists and stays unbound.
+func (r *series) newProbe(ctx context.Context) (*probe, error) {
+	if err := r.createClaim(ctx, r.pods); err != nil {
+		return nil, err
+	}
+	pod := build.Pod(r.namespace, podName(r.pods)).Claim(podName(r.pods)).Obj()
+	pod.UID, pod.Status.Phase = "probe", corev1.PodPending
+	names := make([]string, r.scenario.World.Nodes)
+	for i := range names {
+		names[i] = nodeNameOf(i)
+	}
+	body, err := json.Marshal(extenderv1.ExtenderArgs{Pod: pod, NodeNames: &names})
+	return &probe{url: r.prebind.URL() + "/v1/filter", body: body}, err
+}
+
+// call makes one call and tells how long it took. An answer that does not tell of
+// every node is an error.
+func (p *probe) call(ctx context.Context, nodes int) (time.Duration, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url, bytes.NewReader(p.body))
+	if err != nil {
+		return 0, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	began := time.Now()
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, fmt.Errorf("calling filter: %w", err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	took := time.Since(began)
+	if err != nil {
+		return 0, fmt.Errorf("calling filter: %w", err)
+	}
+	var answer extenderv1.ExtenderFilterResult
+	if err := json.Unmarshal(text, &answer); err != nil {
+		return 0, fmt.Errorf("calling filter: %w", err)
+	}
+	if answer.Error != "" || answer.NodeNames == nil {
+		return 0, fmt.Errorf("calling filter: it answered %.300s", text)
+	}
+	if told := len(*answer.NodeNames) + len(answer.FailedNodes) + len(answer.FailedAndUnresolvableNodes); told != nodes {
+		return 0, fmt.Errorf("calling filter: it answered for %d of %d nodes", told, nodes)
+	}
+	return took, nil
+}
+
+// idle calls a number of times in a row.
+func (p *probe) idle(ctx context.Context, nodes int) ([]time.Duration, error) {
+	var samples []time.Duration
+	for range idleCalls {
+		took, err := p.call(ctx, nodes)
+		if err != nil {
+			return nil, err
+		}
+		samples = append(samples, took)
+	}
+	return samples, nil
+}
+
+// during calls at its pace while do runs.
+func (p *probe) during(ctx context.Context, nodes int, do func(context.Context) error) ([]time.Duration, error) {
+	over := make(chan error, 1)
+	go func() { over <- do(ctx) }()
+	ticker := time.NewTicker(probePace)
+	defer ticker.Stop()
+	var samples []time.Duration
+	var failed error
+	for {
+		select {
+		case err := <-over:
+			if err == nil {
+				err = failed
+			}
+			return samples, err
+		case <-ticker.C:
+			took, err := p.call(ctx, nodes)
+			if err != nil {
+				failed = err
+				continue
+			}
+			samples = append(samples, took)
+		}
+	}
+}
+
+// probed is atOnce with filter calls before and beside it.
+func (r *series) probed(ctx context.Context) error {
+	nodes := r.scenario.World.Nodes
+	probe, err := r.newProbe(ctx)
+	if err != nil {
+		return fmt.Errorf("preparing filter calls: %w", err)
+	}
+	if err := pause(ctx, time.Now().Add(rest)); err != nil { // prebind has the claim by then
+		return err
+	}
+	idle, err := probe.idle(ctx, nodes)
+	if err != nil {
+		return err
+	}
+	busy, err := probe.during(ctx, nodes, r.atOnce)
+	if err != nil {
+		return err
+	}
+	r.filterCalls = &filterCalls{Nodes: nodes, Idle: summarize(idle), Busy: summarize(busy)}
+	if err := r.client.CoreV1().PersistentVolumeClaims(r.namespace).Delete(ctx, podName(r.pods), deleteNow()); err != nil {
+		return fmt.Errorf("removing the claim of filter calls: %w", err)
+	}
+	return nil
+}
