@@ -115,7 +115,7 @@ func scenarios(quick bool) []scenario {
 
 // shortened keeps what tells most in five minutes.
 func shortened(list []scenario) []scenario {
-	pods := map[string]int{"idle": 10, "plain-fast": 500, "burst-20": 60, "burst-2000": 150, "burst-200": 40}
+	pods := map[string]int{"idle": 10, "plain-fast": 300, "burst-20": 60, "burst-2000": 100, "burst-200": 40}
 	list = slices.DeleteFunc(list, func(s scenario) bool { return pods[s.Name] == 0 })
 	for i := range list {
 		s := &list[i]
