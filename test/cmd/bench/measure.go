@@ -11,8 +11,6 @@ const (
 	// claimLead is how long before its pod a claim is created, so that every
 	// cache has it by then and the binding is all that is measured.
 	claimLead = 300 * time.Millisecond
-	// rest is a pause before pods come, for what has just started to come to rest.
-	rest = 2 * time.Second
 	// stall is how long nothing may happen before a series is given up.
 	stall = 2 * time.Minute
 	// settleTimeout is how long the PV controller may take to finish the claims.

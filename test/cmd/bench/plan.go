@@ -100,7 +100,7 @@ func (p *plan) scenarioFlags(flags *flag.FlagSet, command string) func() error {
 		"one":   {Kind: onebyone, World: world{1000, 10}, Pods: 8, Pace: 500 * time.Millisecond},
 		"plain": {Kind: plain, World: world{50, 0}, Pods: 1000},
 	}[command]
-	s.Name = command
+	s.Name = "custom" // no goal is for it
 	flags.IntVar(&s.World.Nodes, "nodes", s.World.Nodes, "nodes")
 	flags.IntVar(&s.World.PerNode, "volumes", s.World.PerNode, "local volumes on each node")
 	flags.IntVar(&s.Pods, "pods", s.Pods, "pods for each variant")

@@ -40,7 +40,7 @@ func (r *report) plot(dir string) ([]plotFile, error) {
 		return nil
 	}
 	for _, s := range r.Scenarios {
-		if s.Name != "idle" && s.Name != "burst-20" && s.Name != "burst-2000" {
+		if !slices.Contains([]string{"idle", "burst-20", "burst-2000", "custom"}, s.Name) {
 			continue
 		}
 		title := "Time from pod created to bound: " + s.Name + ", " + s.World.String()

@@ -129,7 +129,7 @@ func (r *series) probed(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("preparing filter calls: %w", err)
 	}
-	if err := pause(ctx, time.Now().Add(rest)); err != nil { // prebind has the claim by then
+	if err := r.calm(ctx); err != nil { // prebind has the claim by then
 		return err
 	}
 	idle, err := probe.idle(ctx, nodes)

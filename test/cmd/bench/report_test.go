@@ -143,3 +143,10 @@ scheduler_framework_extension_point_duration_seconds_count{extension_point="Scor
 		t.Errorf("costs %+v, want %+v", got, want)
 	}
 }
+
+func TestStatTimeReadsBehindTheName(t *testing.T) {
+	const stat = "42 (a name (x) y) S 1 42 42 0 -1 4194560 100 0 0 0 250 30 7 8 20 0 5 0"
+	if got := statTime(stat); got != 2800*time.Millisecond {
+		t.Errorf("time %s, want 2.8s", got)
+	}
+}

@@ -39,7 +39,7 @@ func (r *series) do(ctx context.Context) (measurement, error) {
 		return measurement{}, err
 	}
 	defer r.watch.stop()
-	if err := pause(ctx, time.Now().Add(rest)); err != nil {
+	if err := r.calm(ctx); err != nil {
 		return measurement{}, err
 	}
 	before, err := r.counters(ctx)
