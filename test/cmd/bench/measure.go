@@ -45,6 +45,8 @@ type measurement struct {
 	// Of prebind.
 	CPUSeconds float64 `json:"prebindCPUSeconds,omitempty"`
 	PeakMiB    float64 `json:"prebindPeakMiB,omitempty"`
+	// FailedBinds are its bind calls that did not end in a bound pod, by reason.
+	FailedBinds map[string]int `json:"failedBinds,omitempty"`
 	// FilterCalls are there if the scenario asks for them.
 	FilterCalls *filterCalls `json:"filterCalls,omitempty"`
 	// Stages are the medians of the stages of its binding cycle.

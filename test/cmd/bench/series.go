@@ -72,7 +72,7 @@ func (r *series) do(ctx context.Context) (measurement, error) {
 		if err != nil {
 			return m, err
 		}
-		m.Stages = medianStages(lines)
+		m.Stages, m.FailedBinds = medianStages(lines), failedBinds(lines)
 	}
 	if r.scenario.Kind != plain {
 		m.SettledSeconds = settled.Seconds()

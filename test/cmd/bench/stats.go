@@ -60,3 +60,14 @@ func medianStages(lines []map[string]any) map[string]milliseconds {
 	}
 	return medians
 }
+
+// failedBinds counts the bind calls in prebind's log that failed, by reason.
+func failedBinds(lines []map[string]any) map[string]int {
+	counts := map[string]int{}
+	for _, line := range lines {
+		if reason, ok := line["reason"].(string); ok && line["msg"] == "bind" {
+			counts[reason]++
+		}
+	}
+	return counts
+}

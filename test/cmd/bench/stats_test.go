@@ -44,3 +44,15 @@ func TestMedianStagesReadsBindLines(t *testing.T) {
 		t.Errorf("median stages (-want +got):\n%s", diff)
 	}
 }
+
+func TestFailedBindsAreCountedByReason(t *testing.T) {
+	got := failedBinds([]map[string]any{
+		{"msg": "bind", "outcome": "bound"},
+		{"msg": "bind", "reason": "NoVolume"},
+		{"msg": "bind", "reason": "NoVolume"},
+		{"msg": "other", "reason": "NoVolume"},
+	})
+	if diff := cmp.Diff(map[string]int{"NoVolume": 2}, got); diff != "" {
+		t.Errorf("failed binds (-want +got):\n%s", diff)
+	}
+}
