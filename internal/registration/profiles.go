@@ -21,6 +21,7 @@ func (c *checker) checkProfiles() {
 		c.checkBindTimeout(i, p, s)
 	}
 	c.found.Mode = c.mode()
+	c.checkPercentage()
 	c.checkAlike()
 }
 
