@@ -62,10 +62,7 @@ func (s *scene) createClaims(specs []claimSpec) []string {
 // no volume too many is taken; if they do not, the scheduler tells why, no claim
 // is bound and every volume stays free.
 func testBinding(t *testing.T, r registration) {
-	const (
-		noVolume  = "didn't find available persistent volumes to bind"
-		notAtOnce = "pod has unbound immediate PersistentVolumeClaims"
-	)
+	const noVolume = "didn't find available persistent volumes to bind"
 	tests := map[string]struct {
 		volumes []volumeSpec
 		claims  []claimSpec

@@ -22,12 +22,12 @@ func testRescheduling(t *testing.T, r registration) {
 		"a class with a provisioner comes": {
 			before:  []func(*scene){claim},
 			then:    []func(*scene){func(s *scene) { s.create(s.class(late).Provisioner(driver).Obj()) }},
-			refusal: "pod has unbound immediate PersistentVolumeClaims",
+			refusal: notAtOnce,
 		},
 		"a class of static volumes comes, then a volume": {
 			before:  []func(*scene){claim},
 			then:    []func(*scene){class, disk},
-			refusal: "pod has unbound immediate PersistentVolumeClaims",
+			refusal: notAtOnce,
 		},
 		"the claim comes": {
 			before:  []func(*scene){class, disk},
