@@ -132,11 +132,11 @@ func writeJSON(w http.ResponseWriter, code int, value any) {
 	if answer.code != 0 {
 		code = answer.code
 	}
-	body := append(answer.body, '\n')
+	answer.body = append(answer.body, '\n')
 	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.Header().Set("Content-Length", strconv.Itoa(len(answer.body)))
 	w.WriteHeader(code)
-	_, _ = w.Write(body) // a caller that has gone is no news
+	_, _ = w.Write(answer.body) // a caller that has gone is no news
 }
 
 func encode(value any) encoded {
