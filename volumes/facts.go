@@ -44,12 +44,10 @@ type ClaimFacts struct {
 	// PromisedVolume and PromisedNode are what another call holds for the claim,
 	// which pods may share: a volume, or to be provisioned for a node.
 	PromisedVolume, PromisedNode string
-	// Driver is the class's CSI driver. Where it asks for capacity checks,
-	// Capacities are what it reports, to be judged, and Room is a report that was
-	// found to suffice for the claim on the node.
-	Driver     *storagev1.CSIDriver
-	Capacities []*storagev1.CSIStorageCapacity
-	Room       *storagev1.CSIStorageCapacity
+	// Driver is the class's CSI driver. Where it asks for capacity checks, Room is
+	// what it reports that was found to suffice for the claim on the node.
+	Driver *storagev1.CSIDriver
+	Room   *storagev1.CSIStorageCapacity
 }
 
 // claimNames lists the pod's claims, each once, with the ephemeral ones

@@ -131,6 +131,13 @@ func (x *capacityIndex) find(class string, size resource.Quantity, node *v1.Node
 	return best.CSIStorageCapacity
 }
 
+// findRoom looks for Room, if the driver asks for capacity checks.
+func (c *ClaimFacts) findRoom(x *capacityIndex, node *v1.Node) {
+	if c.checksCapacity() {
+		c.Room = x.find(c.Class.Name, c.Claim.Spec.Resources.Requests[v1.ResourceStorage], node)
+	}
+}
+
 // roomier is an order: where capacities are equal, names decide.
 func (c *capacity) roomier(than *capacity) bool {
 	if order := c.limit.Cmp(*than.limit); order != 0 {

@@ -1,9 +1,7 @@
 package volumes
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"testing"
 
@@ -22,17 +20,7 @@ import (
 // the same volumes, or refuse in the same words. PREBIND_LONG=1 takes many steps;
 // -rapid.seed takes them again.
 func TestIndexChoosesAsAScanDoes(t *testing.T) {
-	checks := "100"
-	if os.Getenv("PREBIND_LONG") != "" {
-		checks = "3000"
-	}
-	set := false
-	flag.Visit(func(f *flag.Flag) { set = set || f.Name == "rapid.checks" })
-	if !set {
-		old := flag.Lookup("rapid.checks").Value.String()
-		_ = flag.Set("rapid.checks", checks)
-		t.Cleanup(func() { _ = flag.Set("rapid.checks", old) })
-	}
+	CheckTimes(t, "100", "3000")
 	steps, seen := 0, map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
 		w := newIndexWorld(t, seen)

@@ -9,6 +9,8 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/component-helpers/storage/volume"
 	"pgregory.net/rapid"
 
@@ -53,8 +55,8 @@ func (w *indexWorld) byScan(t *rapid.T, pod *v1.Pod, node *v1.Node) string {
 		c := &facts.Claims[i]
 		c.Candidates, c.Free, c.Considered, c.Room = nil, nil, 0, nil
 		for _, obj := range w.store("csistoragecapacities").List() {
-			if reported := obj.(*storagev1.CSIStorageCapacity); c.Class != nil && reported.StorageClassName == c.Class.Name {
-				c.Capacities = append(c.Capacities, reported)
+			if reported := obj.(*storagev1.CSIStorageCapacity); c.Class != nil && reported.StorageClassName == c.Class.Name && suffices(reported, c.Claim, node) {
+				c.Room = reported
 			}
 		}
 		class := volume.GetPersistentVolumeClaimClass(c.Claim)
@@ -72,6 +74,20 @@ func (w *indexWorld) byScan(t *rapid.T, pod *v1.Pod, node *v1.Node) string {
 	}
 	plan, err := MakePlan(facts)
 	return showPlan(plan, err)
+}
+
+// suffices judges one report, as kube-scheduler does.
+func suffices(reported *storagev1.CSIStorageCapacity, claim *v1.PersistentVolumeClaim, node *v1.Node) bool {
+	limit := reported.MaximumVolumeSize // the more precise one, where given
+	if limit == nil {
+		limit = reported.Capacity
+	}
+	size, sized := claim.Spec.Resources.Requests[v1.ResourceStorage]
+	if !sized || limit == nil || limit.Value() < size.Value() || reported.NodeTopology == nil {
+		return false
+	}
+	selector, err := metav1.LabelSelectorAsSelector(reported.NodeTopology)
+	return err == nil && selector.Matches(labels.Set(node.Labels))
 }
 
 // all returns the cached volumes by name.

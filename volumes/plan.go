@@ -221,7 +221,7 @@ func provisionable(c *ClaimFacts, node *v1.Node, asked bool) *fault.Error {
 		return fault.New(fault.NoVolume, "%s: node %s: %s (%d volumes considered, class provisions none)", name, node.Name, reasonNoVolume, c.considered())
 	case !topologyAllowed(c.Class.AllowedTopologies, node):
 		return fault.New(fault.NoVolume, "%s: node %s: %s (%d volumes considered, class does not provision there: allowedTopologies)", name, node.Name, reasonNoVolume, c.considered())
-	case !asked && !capacitySuffices(c, node):
+	case !asked && !capacitySuffices(c):
 		return fault.New(fault.NoCapacity, "%s: node %s: %s (driver %s)", name, node.Name, reasonNoCapacity, c.Class.Provisioner)
 	}
 	return nil

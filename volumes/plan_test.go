@@ -33,12 +33,15 @@ type planCase struct {
 }
 
 // claimFacts builds volumes.ClaimFacts.
-type claimFacts struct{ volumes.ClaimFacts }
+type claimFacts struct {
+	volumes.ClaimFacts
+	reported []*storagev1.CSIStorageCapacity
+}
 
-func missing(name string) claimFacts { return claimFacts{volumes.ClaimFacts{Name: name}} }
+func missing(name string) claimFacts { return claimFacts{ClaimFacts: volumes.ClaimFacts{Name: name}} }
 
 func of(claim testkit.ClaimBuilder) claimFacts {
-	return claimFacts{volumes.ClaimFacts{Name: claim.Name, Claim: claim.PersistentVolumeClaim}}
+	return claimFacts{ClaimFacts: volumes.ClaimFacts{Name: claim.Name, Claim: claim.PersistentVolumeClaim}}
 }
 
 func (f claimFacts) ephemeral() claimFacts { f.Ephemeral = true; return f }
@@ -63,7 +66,7 @@ func (f claimFacts) among(candidates ...testkit.VolumeBuilder) claimFacts {
 func (f claimFacts) capacity(driver *storagev1.CSIDriver, capacities ...testkit.CapacityBuilder) claimFacts {
 	f.Driver = driver
 	for _, capacity := range capacities {
-		f.Capacities = append(f.Capacities, capacity.CSIStorageCapacity)
+		f.reported = append(f.reported, capacity.CSIStorageCapacity)
 	}
 	return f
 }
@@ -75,6 +78,7 @@ func (c planCase) facts() *volumes.Facts {
 	}
 	facts := &volumes.Facts{Pod: testkit.Pod("db-0").Pod, Node: node.Node, CSINode: c.csiNode}
 	for _, claim := range c.claims {
+		claim.FindRoom(claim.reported, node.Node)
 		facts.Claims = append(facts.Claims, claim.ClaimFacts)
 	}
 	return facts

@@ -125,9 +125,7 @@ func (f *podFacts) on(node *v1.Node) (*Facts, error) {
 				return nil, fmt.Errorf("reading csinode %s: %w", node.Name, err)
 			}
 		}
-		if c.checksCapacity() {
-			c.Room = f.p.caches.room.find(c.Class.Name, c.Claim.Spec.Resources.Requests[v1.ResourceStorage], node)
-		}
+		c.findRoom(f.p.caches.room, node)
 	}
 	for _, q := range f.queries {
 		facts.Claims[q.claim].Free = f.p.caches.free.find(q.query, node, len(f.queries))

@@ -1,9 +1,7 @@
 package volumes_test
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +14,7 @@ import (
 
 	"github.com/prebind/prebind/internal/fault"
 	"github.com/prebind/prebind/internal/testkit"
+	"github.com/prebind/prebind/volumes"
 )
 
 // schedule is all that is random in a run: what there is, what happens, and
@@ -140,17 +139,7 @@ func (s *schedule) objects() []runtime.Object {
 // write, and when all is healed every pod that can be bound is bound.
 // PREBIND_LONG=1 plays many; -rapid.seed plays one again.
 func TestRandomSchedules(t *testing.T) {
-	checks := "300"
-	if os.Getenv("PREBIND_LONG") != "" {
-		checks = "20000"
-	}
-	set := false
-	flag.Visit(func(f *flag.Flag) { set = set || f.Name == "rapid.checks" })
-	if !set {
-		old := flag.Lookup("rapid.checks").Value.String()
-		_ = flag.Set("rapid.checks", checks)
-		t.Cleanup(func() { _ = flag.Set("rapid.checks", old) })
-	}
+	volumes.CheckTimes(t, "300", "20000")
 	total, completed, ends := 0, 0, map[fault.Code]int{}
 	rapid.Check(t, func(rt *rapid.T) {
 		plan := drawSchedule(rt)

@@ -7,8 +7,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/component-helpers/storage/volume"
 	csitranslation "k8s.io/csi-translation-lib"
 	csiplugins "k8s.io/csi-translation-lib/plugins"
@@ -76,24 +74,9 @@ func (c *ClaimFacts) checksCapacity() bool {
 }
 
 // capacitySuffices tells whether the driver reports room for the claim where
-// the node can reach it. Drivers that do not ask for the check always pass.
-func capacitySuffices(facts *ClaimFacts, node *v1.Node) bool {
-	if !facts.checksCapacity() || facts.Room != nil {
-		return true
-	}
-	size, ok := facts.Claim.Spec.Resources.Requests[v1.ResourceStorage]
-	if !ok {
-		return true
-	}
-	return slices.ContainsFunc(facts.Capacities, func(capacity *storagev1.CSIStorageCapacity) bool {
-		limit := capacity.MaximumVolumeSize // the more precise one, where given
-		if limit == nil {
-			limit = capacity.Capacity
-		}
-		if limit == nil || limit.Value() < size.Value() || capacity.NodeTopology == nil {
-			return false
-		}
-		selector, err := metav1.LabelSelectorAsSelector(capacity.NodeTopology)
-		return err == nil && selector.Matches(labels.Set(node.Labels))
-	})
+// the node can reach it. Drivers that do not ask for the check always pass, and
+// so does a claim without a size.
+func capacitySuffices(facts *ClaimFacts) bool {
+	_, sized := facts.Claim.Spec.Resources.Requests[v1.ResourceStorage]
+	return !facts.checksCapacity() || facts.Room != nil || !sized
 }

@@ -122,13 +122,13 @@ func (s *soak) create(ctx context.Context, i int) error {
 // kills kills the controller manager, and again as soon as it may be at work.
 func (s *soak) kills(ctx context.Context, manager *controlplane.Process) error {
 	for range 2 {
-		if !rest(ctx, soakFor/5) {
+		if !pause(ctx, soakFor/5) {
 			return context.Cause(ctx)
 		}
 		if err := manager.Kill(); err != nil {
 			return err
 		}
-		if !rest(ctx, soakFor/10) {
+		if !pause(ctx, soakFor/10) {
 			return context.Cause(ctx)
 		}
 		if err := manager.Start(ctx); err != nil {
@@ -153,7 +153,7 @@ func (s *soak) deletions(ctx context.Context) error {
 				return err
 			}
 		}
-		if !rest(ctx, 100*time.Millisecond) {
+		if !pause(ctx, 100*time.Millisecond) {
 			return context.Cause(ctx)
 		}
 	}
@@ -275,18 +275,6 @@ func (s *soak) eventually(what string, done wait.ConditionWithContextFunc, last 
 			text += "; " + f()
 		}
 		s.t.Fatalf("waiting until %s: %v%s", what, err, text)
-	}
-}
-
-// rest lets the time pass in which others make trouble.
-func rest(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 
