@@ -91,6 +91,7 @@ func TestFilterByName(t *testing.T) {
 		"none is asked of": {`[]`, []string{}, nil},
 		"white space":      {"[ \"a\" ,\n\"b\" ]", []string{"a"}, []string{"b"}},
 		"escapes":          {`["a\u0062","\"","b"]`, []string{"ab", `"`}, []string{"b"}},
+		"no ASCII":         {`["ä","b"]`, []string{"ä"}, []string{"b"}},
 		"empty names":      {`["","a"]`, []string{"", "a"}, nil},
 		"a comma in one":   {`["a,b","c"]`, []string{"a,b", "c"}, nil},
 	}
@@ -180,6 +181,8 @@ func TestFilterAndPrioritizeErrors(t *testing.T) {
 		"no nodes":          {names("null"), "InvalidRequest: the arguments NodeNames and Nodes are both missing"},
 		"no list":           {names(`{"a":1}`), "InvalidRequest: decoding NodeNames: a list of strings is needed"},
 		"a list of numbers": {names(`["a",1]`), "InvalidRequest: decoding NodeNames: a list of strings is needed: json: cannot unmarshal number into Go value of type string"},
+		"names in the pod":  {`{"Pod":{"spec":{"a":1,"NodeNames":["a"]}`, "InvalidRequest: decoding the body: unexpected end of JSON input"},
+		"a control byte":    {names("[\"a\x01\"]"), "InvalidRequest: decoding the body: invalid character '\\x01' in string literal"},
 		"a list of lists":   {names(`[["a","b"]]`), "InvalidRequest: decoding NodeNames: a list of strings is needed: json: cannot unmarshal array into Go value of type string"},
 		"a nameless pod":    {strings.Replace(names(`["a"]`), `"name":"db-0"`, `"name":""`, 1), "InvalidRequest: the pod has claims, but no name, no namespace or no UID"},
 		"empty":             {"", "InvalidRequest: the body is empty, a JSON object is needed"},
@@ -213,7 +216,7 @@ func TestFilterNotReady(t *testing.T) {
 // FuzzFilterBody: no body makes the handler panic, and names that are kept were
 // sent.
 func FuzzFilterBody(f *testing.F) {
-	for _, seed := range []string{"", "null", "{}", names(`["a"]`), names(`["a\u0000","b"]`), names(`"a"`), names(`[ "a","b" ]`), names(`["a","b"`), names(`["\ud800"]`)} {
+	for _, seed := range []string{"", "null", "{}", names(`["a"]`), names(`["a\u0000","b"]`), names(`"a"`), names(`[ "a","b" ]`), names(`["a","b"`), names(`["\ud800"]`), `{"Pod":{"metadata":{"name":"a"},"NodeNames":["a"]}}`, `{"Pod":{},"NodeNames":["a"],"NodeNames":["b","c"]}`} {
 		f.Add(seed)
 	}
 	i := start(f, server.Config{Binder: bindFunc(strictBinder), MaxFilterBytes: 4 << 10})

@@ -92,10 +92,17 @@ func (s *Server) decode(w http.ResponseWriter, r *http.Request, maxBytes int64, 
 	case bytes.Equal(body, []byte("null")): // which Unmarshal would accept
 		return fault.New(fault.InvalidRequest, "the body is null, a JSON object is needed")
 	}
-	if err := json.Unmarshal(body, req); err != nil {
+	if err := unmarshal(body, req); err != nil {
 		return fault.New(fault.InvalidRequest, "decoding the body: %w", err)
 	}
 	return nil
+}
+
+func unmarshal(body []byte, req any) error {
+	if own, ok := req.(interface{ decodeJSON(body []byte) error }); ok {
+		return own.decodeJSON(body)
+	}
+	return json.Unmarshal(body, req)
 }
 
 // readBody reads the whole body, within limits of size and time.
