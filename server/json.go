@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"strconv"
@@ -105,13 +104,18 @@ func unmarshal(body []byte, req any) error {
 	return json.Unmarshal(body, req)
 }
 
+// maxGrow is how much memory a body gets on the caller's word.
+const maxGrow = 1 << 20
+
 // readBody reads the whole body, within limits of size and time.
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request, maxBytes int64) ([]byte, error) {
 	controller := http.NewResponseController(w)
 	if err := controller.SetReadDeadline(time.Now().Add(s.cfg.BodyTimeout)); err != nil {
 		return nil, fmt.Errorf("setting a deadline: %w", err)
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBytes))
+	var body bytes.Buffer
+	body.Grow(int(min(max(r.ContentLength, 0), maxGrow)) + bytes.MinRead)
+	_, err := body.ReadFrom(http.MaxBytesReader(w, r.Body, maxBytes))
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, fmt.Errorf("it is larger than %d bytes", tooLarge.Limit)
 	}
@@ -126,7 +130,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, maxBytes int64
 	if err := controller.SetReadDeadline(time.Time{}); err != nil {
 		return nil, fmt.Errorf("lifting the deadline: %w", err)
 	}
-	return body, nil
+	return body.Bytes(), nil
 }
 
 // writeJSON encodes first and writes then, so that no half of a value is sent

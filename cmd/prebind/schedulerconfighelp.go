@@ -8,7 +8,7 @@ Modes:
   bind   the scheduler chooses nodes as ever, prebind binds volumes and pods. The
          plugin VolumeBinding is disabled at reserve and preBind, in every profile.
   full   prebind also filters and scores nodes by their volumes, through an entry
-         of its own. VolumeBinding is disabled at every point.
+         of its own. VolumeBinding is disabled at every point but preFilter.
   stock  the scheduler binds volumes by itself, prebind only binds the pods.
   none   only with --patch: prebind is taken out, VolumeBinding put back. Do this,
          and restart the scheduler, before prebind is uninstalled.

@@ -198,7 +198,7 @@ func (c *checker) checkFilterEntry(i int, e configv1.Extender, binds bool) {
 		if s.on[filter] {
 			c.advise("filters-twice", at+".filterVerb", fmt.Sprintf("prebind filters nodes, and in %s so does VolumeBinding.", c.profile(j)),
 				"The same work is done twice for every pod.",
-				"Disable VolumeBinding at every point in every profile (mode full), or remove the filter entry (mode bind).")
+				"Disable VolumeBinding at filter, preScore, score, reserve and preBind in every profile (mode full), or remove the filter entry (mode bind).")
 			break
 		}
 	}

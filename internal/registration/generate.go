@@ -46,7 +46,7 @@ func Generate(o Options) ([]byte, error) {
 		return nil, fmt.Errorf("parsing the template: %w", err)
 	}
 	var out bytes.Buffer
-	if err := page.Execute(&out, templateData{Options: o, HTTPS: o.https(), FilterTimeout: short(filterTimeout), Points: allPoints()}); err != nil {
+	if err := page.Execute(&out, templateData{Options: o, HTTPS: o.https(), FilterTimeout: short(filterTimeout), Points: fullPoints()}); err != nil {
 		return nil, fmt.Errorf("filling the template: %w", err)
 	}
 	return out.Bytes(), nil

@@ -15,7 +15,7 @@ const mark = "# prebind"
 // patchProfiles disables VolumeBinding where the mode wants it, in every
 // profile, and lets it be where it does not.
 func (f *file) patchProfiles(mode Mode) error {
-	off := map[Mode][]point{ModeBind: bindingPoints(), ModeFull: allPoints()}[mode]
+	off := map[Mode][]point{ModeBind: bindingPoints(), ModeFull: fullPoints()}[mode]
 	if len(f.cfg.Profiles) == 0 {
 		if len(off) == 0 {
 			return nil
@@ -44,8 +44,8 @@ func (f *file) patchProfile(profile *yaml.Node, i int, off []point) error {
 	}
 	before := shapeOf(plugins)
 	for _, points := range [][]point{nodePoints(), bindingPoints()} {
-		if !slices.Contains(off, points[0]) {
-			restore(profile, points)
+		if !slices.Contains(off, points[0]) && restore(profile, points) && points[0] == filter {
+			restore(profile, []point{preFilter}) // or they would find nothing to work on
 		}
 	}
 	for _, p := range off {
@@ -71,8 +71,8 @@ func disable(profile *yaml.Node, p point) {
 
 // restore takes VolumeBinding out of the disabled lists of the points: where it
 // is marked, or, when it is marked at none of them, everywhere if it stands at
-// all of them, which only a registration does.
-func restore(profile *yaml.Node, points []point) {
+// all of them, which only a registration does. It tells whether it has.
+func restore(profile *yaml.Node, points []point) (restored bool) {
 	marked, standing := false, 0
 	for _, p := range points {
 		if i, list := disabledAt(profile, p); i >= 0 {
@@ -81,14 +81,16 @@ func restore(profile *yaml.Node, points []point) {
 		}
 	}
 	if !marked && standing < len(points) {
-		return
+		return false
 	}
 	for _, p := range points {
 		if i, list := disabledAt(profile, p); i >= 0 && (!marked || isMarked(list.Content[i])) {
 			list.Content = slices.Delete(list.Content, i, i+1)
 			tidy(profile, "plugins", string(p), "disabled")
+			restored = true
 		}
 	}
+	return restored
 }
 
 // disabledAt finds VolumeBinding in the disabled list of a point; -1 if it is

@@ -25,10 +25,14 @@ const (
 )
 
 // bindingPoints are those that prebind takes over in mode bind; nodePoints
-// those that it takes over in mode full as well.
+// those that it takes over in mode full as well. At preFilter the plugin may stay
+// there: it looks at the pod alone, once, and nobody else finds as good words for
+// a claim that is missing or unbound, or has the scheduler wait for the events that
+// mend it.
 func bindingPoints() []point { return []point{reserve, preBind} }
-func nodePoints() []point    { return []point{preFilter, filter, preScore, score} }
-func allPoints() []point     { return append(nodePoints(), bindingPoints()...) }
+func nodePoints() []point    { return []point{filter, preScore, score} }
+func fullPoints() []point    { return append(nodePoints(), bindingPoints()...) }
+func allPoints() []point     { return append([]point{preFilter}, fullPoints()...) }
 
 // setAt returns a profile's lists for one point.
 func setAt(plugins *configv1.Plugins, at point) configv1.PluginSet {

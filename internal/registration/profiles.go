@@ -87,7 +87,7 @@ func (c *checker) checkPoints(i int, s shape) {
 		c.fault("prefilter-off", at+".preFilter",
 			fmt.Sprintf("In %s VolumeBinding is disabled at preFilter, but still runs at %s.", who, strings.Join(left, ", ")),
 			"Its other points read what preFilter prepared and return an error without it: pods of this profile are not scheduled.",
-			"Take VolumeBinding out of plugins.preFilter.disabled (mode bind), or disable it at every point (mode full).")
+			"Take VolumeBinding out of plugins.preFilter.disabled.")
 	}
 }
 

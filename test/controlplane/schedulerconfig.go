@@ -27,8 +27,8 @@ const (
 	// ModeBind disables the scheduler's VolumeBinding plugin at reserve and
 	// preBind and adds the bind extender: examples/scheduler-config.yaml.
 	ModeBind Mode = "bind"
-	// ModeFull disables the plugin at all points and adds two extenders, one that
-	// filters and scores, and one that binds.
+	// ModeFull disables the plugin at all points but preFilter and adds two
+	// extenders, one that filters and scores, and one that binds.
 	ModeFull Mode = "full"
 )
 
@@ -132,7 +132,7 @@ func (o SchedulerOptions) apply(config map[string]any) error {
 // applyFull hands all that concerns volumes to prebind.
 func (o SchedulerOptions) applyFull(config, profile, bind map[string]any) {
 	plugins := map[string]any{}
-	for _, point := range []string{"preFilter", "filter", "preScore", "score", "reserve", "preBind"} {
+	for _, point := range []string{"filter", "preScore", "score", "reserve", "preBind"} {
 		plugins[point] = map[string]any{"disabled": []any{map[string]any{"name": "VolumeBinding"}}}
 	}
 	profile["plugins"] = plugins

@@ -38,6 +38,12 @@ func TestPlansAgreeWithUpstream(t *testing.T) {
 		if err := theirs.load(s); err != nil {
 			rt.Fatal(err)
 		}
+		if err := ours.filter(t.Context(), s); err != nil {
+			rt.Fatalf("%v\n\n%s", err, s)
+		}
+		if err := sameScores(t.Context(), ours, theirs, s, seen); err != nil {
+			rt.Fatalf("%v\n\n%s", err, s)
+		}
 		for round := range rounds(s, failed) {
 			tally := seen
 			if round > 0 {

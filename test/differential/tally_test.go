@@ -22,6 +22,7 @@ func (t *tally) count(key string) { t.seen[key]++ }
 // Keys of the tally.
 const (
 	feasible  = "plan: feasible"
+	scored    = "score above 0"
 	otherTies = "agreed only with equal volumes in another order"
 )
 
@@ -47,7 +48,7 @@ func (t *tally) verdict(v verdict) {
 // What is not listed here needs only to be seen at all.
 func floor() map[string]float64 {
 	return map[string]float64{
-		feasible: 100, planned(static): 30, planned(dynamic): 30, planned(bound): 20,
+		feasible: 100, scored: 20, planned(static): 30, planned(dynamic): 30, planned(bound): 20,
 		refused(noVolume): 50, refused(nodeConflict): 20, refused(unbound): 20, refused(noCapacity): 10,
 	}
 }

@@ -41,8 +41,9 @@ func newUpstream(t *testing.T) *upstream {
 		nodes: newStore(), csiNodes: newStore(), classes: newStore(), drivers: newStore(), capacities: newStore(), claims: newStore(),
 		volumes: &orderedStore{store: newStore()},
 	}
+	features := feature.Features{EnableVolumeAttributesClass: true, EnableStorageCapacityScoring: true}
 	binder, err := volumebinding.NewVolumeBinder(
-		klog.Background(), nil, feature.Features{EnableVolumeAttributesClass: true},
+		klog.Background(), nil, features,
 		podInformer{}, nodeInformer{u.nodes}, csiNodeInformer{u.csiNodes}, claimInformer{u.claims}, volumeInformer{u.volumes}, classInformer{u.classes},
 		volumebinding.CapacityCheck{CSIDriverInformer: driverInformer{u.drivers}, CSIStorageCapacityInformer: capacityInformer{u.capacities}},
 		time.Second,
@@ -50,10 +51,9 @@ func newUpstream(t *testing.T) *upstream {
 	if err != nil {
 		t.Fatal(err)
 	}
-	u.plugin = &volumebinding.VolumeBinding{
-		Binder:    spy{SchedulerVolumeBinder: binder, found: &u.found},
-		PVCLister: claimInformer{u.claims}.Lister(),
-	}
+	u.plugin = newPlugin(t, features)
+	u.plugin.Binder = spy{SchedulerVolumeBinder: binder, found: &u.found}
+	u.plugin.PVCLister = claimInformer{u.claims}.Lister()
 	return u
 }
 

@@ -17,7 +17,7 @@ func TestGeneratedBuildsAScheduler(t *testing.T) {
 	all := map[string]bool{"preFilter": true, "filter": true, "preScore": true, "score": true, "reserve": true, "preBind": true}
 	left := map[registration.Mode]map[string]bool{
 		registration.ModeBind:  {"preFilter": true, "filter": true, "preScore": true, "score": true},
-		registration.ModeFull:  {},
+		registration.ModeFull:  {"preFilter": true},
 		registration.ModeStock: all,
 	}
 	options := map[string]registration.Options{
