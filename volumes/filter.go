@@ -30,10 +30,20 @@ type Node struct {
 // it, in kube-scheduler's words, or "" if there is a plan for it. Like [Prebinder.Plan] it
 // decides from the caches alone and counts what is reserved. It is called in the
 // scheduler's only loop, so nothing is asked of the API server, and a node that
-// is in no cache is refused: an event follows that makes the scheduler ask again.
+// is in no cache is refused. When no node is left it may wait a moment for the
+// watch, see filterGrace.
 // Nothing that it says against a node can be helped by preempting pods, which
 // frees no volume. The error is a fault.
 func (p *Prebinder) Filter(ctx context.Context, pod *v1.Pod, nodes []Node) ([]string, error) {
+	reasons, err := p.judge(ctx, pod, nodes)
+	if err != nil || len(nodes) == 0 || slices.Contains(reasons, "") || !p.graces.take() {
+		return reasons, err
+	}
+	return p.awaitNode(ctx, pod, nodes, reasons)
+}
+
+// judge is Filter that does not wait.
+func (p *Prebinder) judge(ctx context.Context, pod *v1.Pod, nodes []Node) ([]string, error) {
 	facts, err := p.gather(ctx, &reader{caches: p.caches}, pod)
 	if err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ func BenchmarkFilter(b *testing.B) {
 		b.Run(fmt.Sprintf("nodes=%d", count/volumesPerNode), func(b *testing.B) {
 			bench, nodes := newFilterBench(b, count)
 			measure(b, func(int) {
-				if _, err := bench.p.Filter(b.Context(), bench.pod, nodes); err != nil {
+				if _, err := bench.p.judge(b.Context(), bench.pod, nodes); err != nil {
 					b.Fatal(err)
 				}
 			})
@@ -31,7 +31,7 @@ func BenchmarkFilterBound(b *testing.B) {
 	testkit.VolumeBuilder{PersistentVolume: pv}.ClaimedBy(claim)
 	bench.put(b, "persistentvolumes", pv)
 	measure(b, func(int) {
-		reasons, err := bench.p.Filter(b.Context(), bench.pod, nodes)
+		reasons, err := bench.p.judge(b.Context(), bench.pod, nodes)
 		if err != nil || reasons[7] != "" || reasons[8] != reasonNodeConflict {
 			b.Fatal(reasons[7:9], err)
 		}

@@ -34,7 +34,7 @@ func (w *indexWorld) checkFilter(t *rapid.T, pod *v1.Pod) {
 			nodes = append(nodes, asked)
 			want = append(want, w.planned(t, facts, node, !sent && node == ghost))
 		}
-		reasons, err := w.p.Filter(t.Context(), pod, nodes)
+		reasons, err := w.p.judge(t.Context(), pod, nodes)
 		if err != nil {
 			t.Fatal(err)
 		}

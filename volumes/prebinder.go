@@ -45,6 +45,7 @@ type Prebinder struct {
 	caches       *Caches
 	signals      *signals
 	reservations *reservations
+	graces       graces
 	lookups      chan struct{} // holds one for each list of events under way
 	handled      map[string]cache.ResourceEventHandlerRegistration
 

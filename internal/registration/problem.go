@@ -9,7 +9,7 @@ const (
 	// ModeBind means that kube-scheduler filters and scores nodes with its VolumeBinding
 	// plugin, which is disabled at reserve and preBind; prebind binds.
 	ModeBind Mode = "bind"
-	// ModeFull means that VolumeBinding is disabled everywhere; prebind also filters and
+	// ModeFull means that VolumeBinding is left at preFilter at most; prebind also filters and
 	// scores, through an entry of its own.
 	ModeFull Mode = "full"
 	// ModeStock means that the profiles are untouched. Volumes arrive bound and prebind

@@ -1,0 +1,69 @@
+package volumes
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+const (
+	// filterGrace is how long a filter call that finds no node waits for the watch:
+	// the scheduler, with a watch of its own, may have been woken by a volume or a
+	// node that comes here a moment later, and without another event it would not
+	// ask again for minutes.
+	filterGrace = 25 * time.Millisecond
+	// filterPause is how long no call waits after one has: the scheduler can do
+	// nothing else meanwhile. Where pods are refused more often than that there
+	// are events that bring them back.
+	filterPause = 10 * filterGrace
+)
+
+// graces gives out the waits of filter calls.
+type graces struct {
+	mu   sync.Mutex
+	next time.Time
+}
+
+func (g *graces) take() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := time.Now()
+	if now.Before(g.next) {
+		return false
+	}
+	g.next = now.Add(filterPause)
+	return true
+}
+
+// awaitNode judges the nodes anew with each change of what the pod waits for,
+// until one is left or the grace is over.
+func (p *Prebinder) awaitNode(ctx context.Context, pod *v1.Pod, nodes []Node, reasons []string) ([]string, error) {
+	watch := p.signals.subscribe(p.poolKeys(pod)...)
+	defer watch.close()
+	for _, c := range claimNames(pod) {
+		watch.add("claim/" + pod.Namespace + "/" + c.Name)
+	}
+	for i := range nodes {
+		if reasons[i] == reasonUnknownNode {
+			watch.add(nodeKey(nodes[i].Name))
+		}
+	}
+	grace := time.NewTimer(filterGrace)
+	defer grace.Stop()
+	for {
+		again, err := p.judge(ctx, pod, nodes)
+		if err != nil || slices.Contains(again, "") {
+			return again, err
+		}
+		select {
+		case <-watch.wake:
+		case <-grace.C:
+			return again, nil
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
