@@ -8,6 +8,10 @@
 //	complete.go      on demand, write the claim's side too, which else the PV controller does
 //	wait.go          wait, woken by the watch, until every claim is fully bound
 //
+// For a scheduler that leaves volumes to prebind, [Prebinder.Filter] and
+// [Prebinder.Score] judge thousands of nodes at once (filter.go, score.go,
+// quick.go, index_nearby.go), by what is in the caches and reserved.
+//
 // The meaning of every field and every rule of matching is kube-scheduler
 // 1.37's: FindMatchingVolume and its siblings of k8s.io/component-helpers are
 // imported and stay the judge.

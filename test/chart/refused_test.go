@@ -29,7 +29,7 @@ func schemaRefusals() map[string]refusal {
 		"unknown key in a pull secret":         {"imagePullSecrets: [{secret: x}]", []string{"/imagePullSecrets/0"}},
 		"unknown mode":                         {"mode: statefulset", []string{"/mode", "deployment", "daemonset"}},
 		"unknown tls.type":                     {"tls: {type: certmanager}", []string{"/tls/type", "cert-manager"}},
-		"unknown scheduler.mode":               {"scheduler: {mode: full}", []string{"/scheduler/mode", "stock"}},
+		"unknown scheduler.mode":               {"scheduler: {mode: half}", []string{"/scheduler/mode", "stock"}},
 		"unknown pull policy":                  {"image: {pullPolicy: always}", []string{"/image/pullPolicy", "IfNotPresent"}},
 		"unknown level":                        {"config: {logging: {level: trace}}", []string{"/config/logging/level", "debug"}},
 		"replicas as text":                     {"replicas: two", []string{"/replicas", "integer"}},

@@ -16,6 +16,9 @@ leaderElection:
   resourceName: {{ . }}
   resourceNamespace: {{ $.root.Release.Namespace }}
   {{- end }}
+{{- if eq .mode "full" }}
+percentageOfNodesToScore: 100 # or prebind would be shown some nodes only, and the volume may be elsewhere
+{{- end }}
 profiles:
 - schedulerName: {{ .name }}
   {{- if eq .mode "bind" }}
@@ -26,10 +29,35 @@ profiles:
     preBind:
       disabled:
       - name: VolumeBinding
+  {{- else if eq .mode "full" }}
+  plugins: # these lists, in every profile: prebind serves them all
+    {{- range list "filter" "preScore" "score" "reserve" "preBind" }}
+    {{ . }}:
+      disabled:
+      - name: VolumeBinding
+    {{- end }}
   {{- end }}
 extenders:
+{{- if eq .mode "full" }}
+- urlPrefix: {{ .url }}/v1
+  filterVerb: filter
+  prioritizeVerb: prioritize
+  weight: 1
+  {{- include "prebind.schedulerTransport" . }}
+  httpTimeout: 5s
+  ignorable: false
+  nodeCacheCapable: true
+{{- end }}
 - urlPrefix: {{ .url }}/v1
   bindVerb: bind
+  {{- include "prebind.schedulerTransport" . }}
+  httpTimeout: {{ .httpTimeout }} # above prebind's volumes.bindTimeout
+  ignorable: false # true would bind pods without their volumes
+  nodeCacheCapable: true
+{{- end -}}
+
+{{/* How an extender entry calls prebind. */}}
+{{- define "prebind.schedulerTransport" }}
   enableHTTPS: {{ ne .root.Values.tls.type "none" }}
   {{- if ne .root.Values.tls.type "none" }}
   tlsConfig:
@@ -38,9 +66,6 @@ extenders:
     keyFile: {{ .directory }}/tls.key
     serverName: {{ include "prebind.serverName" .root }}
   {{- end }}
-  httpTimeout: {{ .httpTimeout }} # above prebind's volumes.bindTimeout
-  ignorable: false # true would bind pods without their volumes
-  nodeCacheCapable: true
 {{- end -}}
 
 {{/* The second scheduler's configuration. */}}
