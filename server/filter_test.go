@@ -157,6 +157,11 @@ func TestPodsWithoutClaims(t *testing.T) {
 	if j.calls != 0 {
 		t.Errorf("the nodes were looked at %d times", j.calls)
 	}
+	for _, want := range []string{`count{path="/v1/filter"} 1`, `count{path="/v1/prioritize"} 1`} {
+		if text := i.do(t, http.MethodGet, i.opsURL+"/metrics", "", nil).body; !strings.Contains(text, "prebind_nodes_call_duration_seconds_"+want) {
+			t.Errorf("the metrics lack %s:\n%s", want, text)
+		}
+	}
 }
 
 func TestPrioritize(t *testing.T) {

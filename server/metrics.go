@@ -11,6 +11,9 @@ import (
 type metrics struct {
 	requests *prometheus.CounterVec
 	inFlight prometheus.Gauge
+	// nodesDuration is of filter and prioritize, for which the scheduler stands
+	// still. Bind calls, which wait, are the binder's to measure.
+	nodesDuration *prometheus.HistogramVec
 	// The rest is registered only with TLS: an expiry of 0 would look like an
 	// emergency.
 	certificateExpiry prometheus.Gauge
@@ -27,6 +30,11 @@ func newMetrics(registry prometheus.Registerer, overTLS bool) (*metrics, error) 
 			Name: "prebind_http_requests_in_flight",
 			Help: "HTTP requests being served now.",
 		}),
+		nodesDuration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "prebind_nodes_call_duration_seconds",
+			Help:    "Time of a filter or prioritize call, body and answer included, by path.",
+			Buckets: prometheus.ExponentialBuckets(0.00025, 2, 14), // to 2 s
+		}, []string{"path"}),
 		certificateExpiry: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "prebind_tls_certificate_expiration_timestamp_seconds",
 			Help: "Unix time at which the serving certificate in use expires.",
@@ -37,7 +45,7 @@ func newMetrics(registry prometheus.Registerer, overTLS bool) (*metrics, error) 
 		}, []string{"reason"}),
 	}
 	m.requests.WithLabelValues(pathBind, "200") // so that the series starts at 0
-	collectors := []prometheus.Collector{m.requests, m.inFlight}
+	collectors := []prometheus.Collector{m.requests, m.inFlight, m.nodesDuration}
 	if overTLS {
 		collectors = append(collectors, m.certificateExpiry, m.clientRefusals)
 	}

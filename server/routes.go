@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
@@ -91,8 +92,12 @@ func (s *Server) observe(next http.Handler) http.Handler {
 		s.metrics.inFlight.Inc()
 		defer s.metrics.inFlight.Dec()
 		recorder := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
+		began := time.Now()
 		defer func() {
 			path := chi.RouteContext(r.Context()).RoutePattern()
+			if path == pathFilter || path == pathPrioritize {
+				s.metrics.nodesDuration.WithLabelValues(path).Observe(time.Since(began).Seconds())
+			}
 			if path == "" { // no route: 404, 405
 				path = "other"
 			}
