@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/prebind/prebind/test/build"
-	"github.com/prebind/prebind/test/controlplane"
 )
 
 // sceneLabel carries the namespace of the scene that an object without a
@@ -155,15 +154,6 @@ const notAtOnce = "pod has unbound immediate PersistentVolumeClaims"
 // it, with all the words.
 func (s *scene) unschedulable(name string, words ...string) {
 	s.t.Helper()
-	if s.mode == controlplane.ModeFull {
-		// There the plugin VolumeZone is the first to look at the claims, and what
-		// it says of an immediate one that is not bound ends so.
-		for i, word := range words {
-			if word == notAtOnce {
-				words[i] = "not found"
-			}
-		}
-	}
 	ctx, cancel := context.WithTimeout(s.ctx, patience)
 	defer cancel()
 	_, err := shared.cp.WaitPod(ctx, s.ns, name, "unschedulable because of "+strings.Join(words, ", "), func(pod *v1.Pod) bool {
