@@ -5,7 +5,6 @@ import (
 	"math"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/component-helpers/storage/volume"
 )
 
 // MaxScore is the best score of a node, as kube-scheduler has it for extenders.
@@ -76,11 +75,10 @@ type storage struct{ requested, capacity int64 }
 func score(facts *Facts, plan *Plan) int64 {
 	classes := map[string]storage{}
 	for _, b := range plan.Static {
-		class := volume.GetPersistentVolumeClaimClass(b.Claim)
-		s := classes[class]
+		s := classes[b.Volume.Spec.StorageClassName]
 		s.requested += bytesOf(b.Claim.Spec.Resources.Requests)
 		s.capacity += bytesOf(b.Volume.Spec.Capacity)
-		classes[class] = s
+		classes[b.Volume.Spec.StorageClassName] = s
 	}
 	if len(plan.Static) == 0 {
 		for i := range facts.Claims {
@@ -88,13 +86,17 @@ func score(facts *Facts, plan *Plan) int64 {
 			if _, sized := c.Claim.Spec.Resources.Requests[v1.ResourceStorage]; !sized || c.Room == nil || !provisions(plan, c) {
 				continue
 			}
-			class := classes[c.Class.Name]
+			name := c.Class.Name
+			if c.Claim.Spec.StorageClassName != nil { // or the class is in an annotation alone
+				name = *c.Claim.Spec.StorageClassName
+			}
+			class := classes[name]
 			class.requested += bytesOf(c.Claim.Spec.Resources.Requests)
 			class.capacity = 0
 			if c.Room.Capacity != nil { // a driver may report the largest volume alone
 				class.capacity = c.Room.Capacity.Value()
 			}
-			classes[c.Class.Name] = class
+			classes[name] = class
 		}
 	}
 	if len(classes) == 0 {
