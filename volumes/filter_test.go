@@ -78,7 +78,8 @@ func TestFilterReasons(t *testing.T) {
 		"being provisioned":    {plain, []runtime.Object{testkit.Claim("data").Class("fast").Selected(node7)}, "", "node(s) weren't the one that a volume is being provisioned for"},
 		"a full driver":        {plain, []runtime.Object{testkit.Driver("csi.example.com", true), testkit.Claim("data").Class("fast")}, "node(s) did not have enough free storage", ""},
 		"two reasons": {
-			testkit.Pod("db-0").Uses("data", "scratch"), []runtime.Object{bound, onNode7("pv-1").ClaimedBy(bound), foreign},
+			testkit.Pod("db-0").Uses("data", "scratch"),
+			[]runtime.Object{bound, onNode7("pv-1").ClaimedBy(bound), foreign},
 			wantNoVolume, wantNoVolume + ", " + wantConflict,
 		},
 		"two claims, one reason": {testkit.Pod("db-0").Uses("data", "scratch"), []runtime.Object{testkit.Claim("data"), foreign}, wantNoVolume, ""},
