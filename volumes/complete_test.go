@@ -170,6 +170,9 @@ func TestDirectWhenSomebodyComesBetween(t *testing.T) {
 		c.SyncVolume("pv-1")
 		time.Sleep(time.Millisecond) // virtual: the caches show it
 	}
+	half := func(e *env, _ *testkit.PVController) {
+		e.ChangeVolume("pv-1", func(v *v1.PersistentVolume) { v.Status.Phase = v1.VolumeBound })
+	}
 	remove := func(e *env, _ *testkit.PVController) { e.Remove("persistentvolumes", "pv-1") }
 	marked := func(e *env, _ *testkit.PVController) {
 		e.ChangeVolume("pv-1", func(v *v1.PersistentVolume) { testkit.VolumeBuilder{PersistentVolume: v}.Terminating() })
@@ -184,6 +187,20 @@ func TestDirectWhenSomebodyComesBetween(t *testing.T) {
 		"the controller, before the phase": {
 			patchStatus, controllerFirst, "", "pv-1",
 			[]string{"patch persistentvolumes/status/pv-1 (409)"}, // and the cache spares the other one
+		},
+		"the controller, half done": { // it has its turn
+			patchStatus, func(e *env, c *testkit.PVController) {
+				half(e, c)
+				go func() {
+					time.Sleep(10 * time.Millisecond)
+					c.SyncVolume("pv-1")
+				}()
+			}, "", "pv-1",
+			[]string{"patch persistentvolumes/status/pv-1 (409)"},
+		},
+		"the controller, half done and too slow": {
+			patchStatus, half, "", "pv-1",
+			[]string{"patch persistentvolumes/status/pv-1 (409)", "patch persistentvolumeclaims/data-0"},
 		},
 		"the controller, before the claim": {
 			patchClaim, controllerFirst, "", "pv-1",
@@ -263,6 +280,42 @@ func TestDirectWhenSomebodyComesBetween(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Where the PV controller was faster it goes first the next time, as long as it is.
+func TestDirectGivesAFastControllerItsTurn(t *testing.T) {
+	const turn = 25 * time.Millisecond
+	bubble(t, func(t *testing.T) {
+		e, controller := startDirect(t)
+		bind := func(n string, took time.Duration, writes ...string) {
+			t.Helper()
+			pod := testkit.Pod("db-" + n).Uses("data-" + n)
+			e.Put(pod, testkit.Claim("data-"+n), onNode7("pv-"+n))
+			controller.SyncVolumes()
+			synctest.Wait()
+			before := len(e.Writes())
+			e.call(pod).endsAfter(took, "")
+			if diff := cmp.Diff(writes, e.Writes()[before:]); diff != "" {
+				t.Errorf("pod %s: writes (-want +got):\n%s", n, diff)
+			}
+			e.settles(controller, "data-"+n, "pv-"+n)
+		}
+		e.meanwhile(patchStatus, func() {
+			controller.SyncVolume("pv-0")
+			time.Sleep(time.Millisecond)
+		})
+		bind("0", time.Millisecond, "patch persistentvolumes/pv-0", "patch persistentvolumes/status/pv-0 (409)")
+		go func() {
+			time.Sleep(5 * time.Millisecond)
+			controller.SyncVolume("pv-1")
+		}()
+		bind("1", 5*time.Millisecond, "patch persistentvolumes/pv-1")
+		all := func(n string) []string {
+			return []string{"patch persistentvolumes/pv-" + n, "patch persistentvolumes/status/pv-" + n, "patch persistentvolumeclaims/data-" + n}
+		}
+		bind("2", turn, all("2")...) // it does not come
+		bind("3", 0, all("3")...)
+	})
 }
 
 // An answer that is lost costs no second write; one that says no leaves the claim

@@ -41,27 +41,33 @@ func (g *graces) take() bool {
 // awaitNode judges the nodes anew with each change of what the pod waits for,
 // until one is left or the grace is over.
 func (p *Prebinder) awaitNode(ctx context.Context, pod *v1.Pod, nodes []Node, reasons []string) ([]string, error) {
-	watch := p.signals.subscribe(p.poolKeys(pod)...)
+	watch := p.signals.subscribe()
 	defer watch.close()
 	for _, c := range claimNames(pod) {
 		watch.add("claim/" + pod.Namespace + "/" + c.Name)
 	}
-	for i := range nodes {
-		if reasons[i] == reasonUnknownNode {
-			watch.add(nodeKey(nodes[i].Name))
-		}
-	}
 	grace := time.NewTimer(filterGrace)
 	defer grace.Stop()
 	for {
+		// What is in the way now may not have been seen behind what was before.
+		watch.add(p.poolKeys(pod)...)
+		for i := range nodes {
+			if reasons[i] == reasonUnknownNode {
+				watch.add(nodeKey(nodes[i].Name))
+			}
+		}
 		again, err := p.judge(ctx, pod, nodes)
 		if err != nil || slices.Contains(again, "") {
 			return again, err
 		}
+		if !slices.Equal(again, reasons) {
+			reasons = again
+			continue
+		}
 		select {
 		case <-watch.wake:
 		case <-grace.C:
-			return again, nil
+			return reasons, nil
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -49,8 +50,9 @@ type Prebinder struct {
 	lookups      chan struct{} // holds one for each list of events under way
 	handled      map[string]cache.ResourceEventHandlerRegistration
 
-	completeClaims bool
-	claimedBefore  claimedBefore
+	completeClaims  bool
+	controllerFirst atomic.Bool // the PV controller was faster the last time
+	claimedBefore   claimedBefore
 }
 
 // New returns a Prebinder that listens to the caches.
