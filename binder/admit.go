@@ -71,15 +71,14 @@ func (b *Binder) admit(ctx context.Context, req Request) (pod *v1.Pod, assigned 
 	return pod, false, nil
 }
 
-// readPod takes the pod from the cache if that shows it as the request has
+// readPod takes the pod from the caches if they show it as the request has
 // it. The call often arrives before the watch has shown the pod, and assigned
 // pods are not in the cache: then the API server is asked. Nil is no such pod.
 func (b *Binder) readPod(ctx context.Context, req Request) (*v1.Pod, error) {
-	pod, err := b.caches.Pods.Pods(req.Namespace).Get(req.Name)
-	if err == nil && pod.UID == req.UID && pod.DeletionTimestamp == nil && len(pod.Spec.SchedulingGates) == 0 {
+	if pod := b.caches.UnassignedPod(req.Namespace, req.Name, req.UID); pod != nil {
 		return pod, nil
 	}
-	pod, err = b.client.CoreV1().Pods(req.Namespace).Get(ctx, req.Name, metav1.GetOptions{})
+	pod, err := b.client.CoreV1().Pods(req.Namespace).Get(ctx, req.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

@@ -22,13 +22,16 @@ type Binder interface {
 	Bind(ctx context.Context, req binder.Request) error
 }
 
-// Nodes does the work behind POST /v1/filter and /v1/prioritize, for pods that
-// have claims. Both methods are called in parallel, inside kube-scheduler's only
-// loop: they do no I/O. Their results have one element for each node. Of the pod
-// there are the name, the namespace, the UID and the volumes that are claims.
+// Nodes does the work behind POST /v1/filter and /v1/prioritize. Its methods are
+// called in parallel, inside kube-scheduler's only loop: they do no I/O. Their
+// results have one element for each node. Of the pod there are the names, the UID,
+// the version, the node, and the volumes that are claims.
 type Nodes interface {
+	// Seen is told of each pod that /v1/filter is called for, before Filter. It
+	// may keep the pod.
+	Seen(pod *v1.Pod)
 	// Filter returns why the pod cannot go to a node, in words for the pod's event,
-	// or "". An error is a fault of ours: it ends the pod's scheduling attempt.
+	// or "". Like Score it is called for pods with claims alone. An error is a fault of ours: it ends the pod's scheduling attempt.
 	Filter(ctx context.Context, pod *v1.Pod, nodes []volumes.Node) ([]string, error)
 	// Score returns how well the pod fits on a node, 0 to 10.
 	Score(ctx context.Context, pod *v1.Pod, nodes []volumes.Node) ([]int64, error)

@@ -27,6 +27,7 @@ func (s *Server) filter(ctx context.Context, _ string, args *nodeArgs) (encoded,
 	if err != nil {
 		return encoded{}, err
 	}
+	s.cfg.Nodes.Seen(pod)
 	if !volumes.HasClaims(pod) {
 		return args.all(), nil
 	}

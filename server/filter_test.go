@@ -28,7 +28,10 @@ type judge struct {
 	pod   *v1.Pod
 	nodes []volumes.Node
 	calls int
+	seen  []string
 }
+
+func (j *judge) Seen(pod *v1.Pod) { j.seen = append(j.seen, pod.Name) }
 
 func (j *judge) Filter(_ context.Context, pod *v1.Pod, nodes []volumes.Node) ([]string, error) {
 	j.calls, j.pod, j.nodes = j.calls+1, pod, nodes

@@ -31,6 +31,8 @@ func (f bindFunc) Bind(ctx context.Context, req binder.Request) error { return f
 // anyNode is a Nodes that finds every node equally good.
 type anyNode struct{}
 
+func (anyNode) Seen(*v1.Pod) {}
+
 func (anyNode) Filter(_ context.Context, _ *v1.Pod, nodes []volumes.Node) ([]string, error) {
 	return make([]string, len(nodes)), nil
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/prebind/prebind/internal/fault"
@@ -24,12 +25,15 @@ type nodeArgs struct {
 
 type wirePod struct {
 	Metadata struct {
-		Name      string    `json:"name"`
-		Namespace string    `json:"namespace"`
-		UID       types.UID `json:"uid"`
+		Name              string       `json:"name"`
+		Namespace         string       `json:"namespace"`
+		UID               types.UID    `json:"uid"`
+		ResourceVersion   string       `json:"resourceVersion"`
+		DeletionTimestamp *metav1.Time `json:"deletionTimestamp"`
 	} `json:"metadata"`
 	Spec struct {
-		Volumes []struct {
+		NodeName string `json:"nodeName"`
+		Volumes  []struct {
 			Name                  string                                `json:"name"`
 			PersistentVolumeClaim *v1.PersistentVolumeClaimVolumeSource `json:"persistentVolumeClaim"`
 			Ephemeral             *struct{}                             `json:"ephemeral"`
@@ -54,6 +58,7 @@ func (a *nodeArgs) pod() (*v1.Pod, error) {
 	}
 	pod := &v1.Pod{}
 	pod.Name, pod.Namespace, pod.UID = a.Pod.Metadata.Name, a.Pod.Metadata.Namespace, a.Pod.Metadata.UID
+	pod.ResourceVersion, pod.DeletionTimestamp, pod.Spec.NodeName = a.Pod.Metadata.ResourceVersion, a.Pod.Metadata.DeletionTimestamp, a.Pod.Spec.NodeName
 	for _, source := range a.Pod.Spec.Volumes {
 		kept := v1.Volume{Name: source.Name}
 		kept.PersistentVolumeClaim = source.PersistentVolumeClaim

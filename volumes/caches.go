@@ -43,6 +43,7 @@ type Caches struct {
 	CSIDrivers storagelisters.CSIDriverLister
 	Capacities storagelisters.CSIStorageCapacityLister
 
+	seen     seenPods
 	free     *freeIndex
 	room     *capacityIndex
 	factory  informers.SharedInformerFactory

@@ -30,8 +30,8 @@ type Node struct {
 // it, in kube-scheduler's words, or "" if there is a plan for it. Like [Prebinder.Plan] it
 // decides from the caches alone and counts what is reserved. It is called in the
 // scheduler's only loop, so nothing is asked of the API server, and a node that
-// is in no cache is refused. When no node is left it may wait a moment for the
-// watch, see filterGrace.
+// is in no cache is refused. It may wait a moment: for the bind call of the pod
+// before, see offers, and for the watch when no node is left, see filterGrace.
 // Nothing that it says against a node can be helped by preempting pods, which
 // frees no volume. The error is a fault.
 func (p *Prebinder) Filter(ctx context.Context, pod *v1.Pod, nodes []Node) ([]string, error) {
@@ -42,20 +42,37 @@ func (p *Prebinder) Filter(ctx context.Context, pod *v1.Pod, nodes []Node) ([]st
 	return p.awaitNode(ctx, pod, nodes, reasons)
 }
 
-// judge is Filter that does not wait.
+// judge is Filter that does not wait for the watch.
 func (p *Prebinder) judge(ctx context.Context, pod *v1.Pod, nodes []Node) ([]string, error) {
 	facts, err := p.gather(ctx, &reader{caches: p.caches}, pod)
+	if err == nil && facts.chooses() && p.offers.await(ctx, pod.UID) {
+		facts, err = p.gather(ctx, &reader{caches: p.caches}, pod)
+	}
 	if err != nil {
 		return nil, err
 	}
+	reasons, err := facts.judge(nodes)
+	if err == nil && facts.chooses() && slices.Contains(reasons, "") {
+		p.offers.made(pod.UID)
+	}
+	return reasons, err
+}
+
+// chooses tells whether any claim of the pod may take one of several volumes.
+func (f *podFacts) chooses() bool {
+	return slices.ContainsFunc(f.queries, func(q claimQuery) bool { return f.claims[q.claim].Considered > 0 })
+}
+
+// judge tells, for each node, why there is no plan for it, or "".
+func (f *podFacts) judge(nodes []Node) ([]string, error) {
 	reasons := make([]string, len(nodes))
-	if why := facts.hopeless(); why != "" {
+	if why := f.hopeless(); why != "" {
 		for i := range reasons {
 			reasons[i] = why
 		}
 		return reasons, nil
 	}
-	if quick := facts.quick(); quick != nil {
+	if quick := f.quick(); quick != nil {
 		return reasons, quick.each(nodes, func(i int, near nearest) error {
 			reasons[i] = quick.against(near)
 			return nil
@@ -63,13 +80,13 @@ func (p *Prebinder) judge(ctx context.Context, pod *v1.Pod, nodes []Node) ([]str
 	}
 	return reasons, inParallel(len(nodes), func(from, to int) error {
 		for i := from; i < to; i++ {
-			node := p.caches.free.node(&nodes[i])
+			node := f.p.caches.free.node(&nodes[i])
 			if node == nil {
 				reasons[i] = reasonUnknownNode
 				continue
 			}
 			var err error
-			if reasons[i], err = facts.against(node); err != nil {
+			if reasons[i], err = f.against(node); err != nil {
 				return err
 			}
 		}

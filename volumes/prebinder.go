@@ -47,6 +47,7 @@ type Prebinder struct {
 	signals      *signals
 	reservations *reservations
 	graces       graces
+	offers       offers
 	lookups      chan struct{} // holds one for each list of events under way
 	handled      map[string]cache.ResourceEventHandlerRegistration
 
@@ -120,8 +121,10 @@ func (p *Prebinder) Reserve(ctx context.Context, pod *v1.Pod, node string) (*Res
 	if !HasClaims(pod) {
 		return &Reservation{node: node}, nil
 	}
-	if reservation, err := p.planAndHold(ctx, pod, node, false); err == nil {
-		return reservation, nil
+	held, err := p.planAndHold(ctx, pod, node, false)
+	p.offers.taken(pod.UID)
+	if err == nil {
+		return held, nil
 	}
 	watch := p.signals.subscribe(p.poolKeys(pod)...)
 	defer watch.close()
