@@ -107,6 +107,48 @@ func (f families) schedulerCosts() schedulerCosts {
 	}
 }
 
+// quantiles of how long calls took, in milliseconds. Each is the upper bound of a
+// bucket; the last one, 2 s, also stands for all that is longer.
+type quantiles struct {
+	Calls uint64  `json:"calls"`
+	P50   float64 `json:"p50Milliseconds"`
+	P90   float64 `json:"p90Milliseconds"`
+	P99   float64 `json:"p99Milliseconds"`
+}
+
+// nodesCalls are the calls of /v1/filter and /v1/prioritize since earlier.
+func (f families) nodesCalls(earlier families) map[string]quantiles {
+	const name = "prebind_nodes_call_duration_seconds"
+	before := map[string]*dto.Histogram{}
+	for _, m := range earlier[name].GetMetric() {
+		before[labelsOf(m)["path"]] = m.GetHistogram()
+	}
+	calls := map[string]quantiles{}
+	for _, m := range f[name].GetMetric() {
+		path := labelsOf(m)["path"]
+		now, was := m.GetHistogram(), before[path]
+		total := now.GetSampleCount() - was.GetSampleCount()
+		if total == 0 {
+			continue
+		}
+		bound := func(share float64) float64 {
+			most := 0.0
+			for i, bucket := range now.GetBucket() {
+				count := bucket.GetCumulativeCount()
+				if i < len(was.GetBucket()) {
+					count -= was.GetBucket()[i].GetCumulativeCount()
+				}
+				if most = bucket.GetUpperBound() * 1000; float64(count) >= share*float64(total) {
+					break
+				}
+			}
+			return most
+		}
+		calls[path] = quantiles{Calls: total, P50: bound(0.5), P90: bound(0.9), P99: bound(0.99)}
+	}
+	return calls
+}
+
 // memory of a process in MiB: now, and at most since it started. Both are 0
 // where the kernel does not tell it.
 func memory(p *controlplane.Process) (resident, peak float64) {

@@ -42,6 +42,11 @@ type measurement struct {
 	Events   float64            `json:"eventWritesPerPod"`
 	// SettledSeconds is from the first pod's creation until all claims are Bound.
 	SettledSeconds float64 `json:"settledSeconds,omitempty"`
+	// CPU is what each program used for a pod until the last one was bound, in
+	// milliseconds of processor time.
+	CPU cpuTimes `json:"cpuMillisecondsPerPod,omitempty"`
+	// Calls are those of the scheduler that prebind served, by path.
+	Calls map[string]quantiles `json:"nodesCalls,omitempty"`
 	// Of prebind.
 	CPUSeconds float64 `json:"prebindCPUSeconds,omitempty"`
 	PeakMiB    float64 `json:"prebindPeakMiB,omitempty"`
@@ -114,6 +119,7 @@ func (r *series) result(before, after counters) measurement {
 		first = r.began
 	}
 	m.Latency = summarize(samples)
+	m.CPU = r.cpuBound.perPod(r.cpuBegan, r.pods)
 	if r.scenario.Kind != onebyone {
 		m.PodsPerSecond = pods / last.Sub(first).Seconds()
 	}
@@ -135,6 +141,7 @@ func (r *series) result(before, after counters) measurement {
 	if r.prebind != nil {
 		m.CPUSeconds = after.prebind.sum("process_cpu_seconds_total", nil) - before.prebind.sum("process_cpu_seconds_total", nil)
 		_, m.PeakMiB = memory(r.prebind.Process)
+		m.Calls = after.prebind.nodesCalls(before.prebind)
 	}
 	return m
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -164,7 +165,7 @@ func (p *plan) measure(ctx context.Context, r *report, progress io.Writer) (err 
 	if err != nil {
 		return err
 	}
-	r.Machine = machine(version.GitVersion)
+	r.Machine, r.Processors = machine(version.GitVersion), runtime.NumCPU()
 	for i, s := range p.scenarios {
 		out.Printf("%d of %d, after %s: %s: %s", i+1, len(p.scenarios), time.Since(r.Started).Round(time.Second), s.Name, s.title())
 		measured, err := l.measureScenario(ctx, s)

@@ -18,8 +18,6 @@ import (
 const (
 	// idleCalls are made one after the other before the pods come.
 	idleCalls = 100
-	// probePace is the time between two calls while the burst runs.
-	probePace = 100 * time.Millisecond
 )
 
 // filterCalls are how long calls of /v1/filter for the names of all nodes take,
@@ -27,10 +25,10 @@ const (
 type filterCalls struct {
 	Nodes int     `json:"nodes"`
 	Idle  summary `json:"idle"`
-	Busy  summary `json:"busy"` // while a burst is running
 }
 
-// probe makes filter calls of its own beside the scheduler's.
+// probe makes filter calls of its own. Not during a burst: prebind would wait for
+// the bind calls that follow.
 type probe struct {
 	url  string
 	body []byte
@@ -96,33 +94,7 @@ func (p *probe) idle(ctx context.Context, nodes int) ([]time.Duration, error) {
 	return samples, nil
 }
 
-// during calls at its pace while do runs.
-func (p *probe) during(ctx context.Context, nodes int, do func(context.Context) error) ([]time.Duration, error) {
-	over := make(chan error, 1)
-	go func() { over <- do(ctx) }()
-	ticker := time.NewTicker(probePace)
-	defer ticker.Stop()
-	var samples []time.Duration
-	var failed error
-	for {
-		select {
-		case err := <-over:
-			if err == nil {
-				err = failed
-			}
-			return samples, err
-		case <-ticker.C:
-			took, err := p.call(ctx, nodes)
-			if err != nil {
-				failed = err
-				continue
-			}
-			samples = append(samples, took)
-		}
-	}
-}
-
-// probed is atOnce with filter calls before and beside it.
+// probed is atOnce with filter calls before it.
 func (r *series) probed(ctx context.Context) error {
 	nodes := r.scenario.World.Nodes
 	probe, err := r.newProbe(ctx)
@@ -136,11 +108,10 @@ func (r *series) probed(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	busy, err := probe.during(ctx, nodes, r.atOnce)
-	if err != nil {
+	r.filterCalls = &filterCalls{Nodes: nodes, Idle: summarize(idle)}
+	if err := r.atOnce(ctx); err != nil {
 		return err
 	}
-	r.filterCalls = &filterCalls{Nodes: nodes, Idle: summarize(idle), Busy: summarize(busy)}
 	if err := r.client.CoreV1().PersistentVolumeClaims(r.namespace).Delete(ctx, podName(r.pods), deleteNow()); err != nil {
 		return fmt.Errorf("removing the claim of filter calls: %w", err)
 	}

@@ -16,14 +16,15 @@ import (
 
 // report is everything that one run has measured.
 type report struct {
-	Machine   string    `json:"machine"`
-	Command   string    `json:"command"`
-	Commit    string    `json:"commit,omitempty"`
-	Seed      uint64    `json:"seed"`
-	Started   time.Time `json:"started"`
-	Minutes   float64   `json:"minutes"`
-	Scenarios []result  `json:"scenarios,omitempty"`
-	Scale     *scale    `json:"scale,omitempty"`
+	Machine    string    `json:"machine"`
+	Processors int       `json:"processors"`
+	Command    string    `json:"command"`
+	Commit     string    `json:"commit,omitempty"`
+	Seed       uint64    `json:"seed"`
+	Started    time.Time `json:"started"`
+	Minutes    float64   `json:"minutes"`
+	Scenarios  []result  `json:"scenarios,omitempty"`
+	Scale      *scale    `json:"scale,omitempty"`
 }
 
 // result is what a scenario came to.

@@ -17,12 +17,13 @@ func sample() *report {
 		return measurement{
 			Variant: v, Pods: 3, PodsPerSecond: rate, SchedulingMilliseconds: 100 / rate,
 			Latency: summarize([]time.Duration{took, took, 2 * took}),
+			CPU:     cpuTimes{"kube-apiserver": 10, "prebind": 2.5},
 		}
 	}
 	small := scenario{Name: "burst-2000", Kind: burst, World: world{50, 10}, Pods: 3, ControllerManagerQPS: fastQPS}
 	large := scenario{Name: "burst-5000", Kind: burst, World: world{5000, 20}, Pods: 3, ControllerManagerQPS: fastQPS}
 	return &report{
-		Machine: "a machine", Command: "bench all", Seed: 7,
+		Machine: "a machine", Processors: 2, Command: "bench all", Seed: 7,
 		Scenarios: []result{
 			{small, []measurement{series(stock(), 20, time.Second), series(full, 120, 50*time.Millisecond)}},
 			{large, []measurement{
@@ -48,6 +49,7 @@ func TestReportComparesWithStockAndGoals(t *testing.T) {
 		"21.0 s", "at most 20 s",
 		"burst-5000: burst of 3 pods, 5,000 nodes x 20 volumes; requests/s: controller manager 2,000, kube-scheduler its default 50",
 		"full/Controller  failed: no pod was bound\n",
+		"burst-2000  full/Direct  0.0   10.0            0.0                      0.0             2.5      0.0    12.5  75 %",
 		"full/Direct  3     120.0   6.00     50.0    100.0   100.0   0.00           0.83",
 	} {
 		if !strings.Contains(text, want) {

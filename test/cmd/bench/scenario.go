@@ -43,7 +43,7 @@ type scenario struct {
 	// clientConnection.qps; 0: the default (20 and 50). The burst is twice that.
 	ControllerManagerQPS int `json:"controllerManagerQPS,omitempty"`
 	SchedulerQPS         int `json:"schedulerQPS,omitempty"`
-	// ProbeFilter adds calls of /v1/filter for all nodes, before and beside a burst.
+	// ProbeFilter adds calls of /v1/filter for all nodes, before a burst.
 	ProbeFilter bool `json:"probeFilter,omitempty"`
 
 	Variants []variant `json:"variants"`
@@ -73,7 +73,7 @@ func (s scenario) title() string {
 		return thousands(set)
 	}
 	if s.ProbeFilter {
-		text += fmt.Sprintf(", filter calls for all nodes every %s", probePace)
+		text += fmt.Sprintf(", after %d filter calls for all nodes", idleCalls)
 	}
 	return text + "; requests/s: controller manager " + qps(s.ControllerManagerQPS, defaultControllerManagerQPS) +
 		", kube-scheduler " + qps(s.SchedulerQPS, defaultSchedulerQPS)

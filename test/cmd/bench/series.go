@@ -23,7 +23,8 @@ type series struct {
 	created   []time.Time // by pod
 	began     time.Time   // of the time that the rate is over; zero: the first pod's creation
 
-	filterCalls *filterCalls // if the scenario asks for them
+	cpuBegan, cpuBound cpuTimes     // before the first pod's creation, and when all are bound
+	filterCalls        *filterCalls // if the scenario asks for them
 }
 
 func podName(i int) string { return fmt.Sprintf("pod-%04d", i) }
@@ -47,6 +48,7 @@ func (r *series) do(ctx context.Context) (measurement, error) {
 		return measurement{}, err
 	}
 	r.created = make([]time.Time, r.pods)
+	r.cpuBegan = r.cpuTimes()
 	switch {
 	case r.scenario.Kind == onebyone:
 		err = r.oneByOne(ctx)
@@ -58,6 +60,7 @@ func (r *series) do(ctx context.Context) (measurement, error) {
 	if err != nil {
 		return measurement{}, err
 	}
+	r.cpuBound = r.cpuTimes()
 	if err := r.awaitSettled(ctx); err != nil {
 		return measurement{}, err
 	}
@@ -112,7 +115,7 @@ func (r *series) atOnce(ctx context.Context) error {
 		return fmt.Errorf("creating pods: %w", err)
 	}
 	if r.scenario.Kind == plain {
-		r.began = time.Now()
+		r.began, r.cpuBegan = time.Now(), r.cpuTimes()
 		if err := r.cp.Scheduler().Thaw(); err != nil {
 			return err
 		}

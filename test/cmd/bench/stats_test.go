@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -54,5 +55,30 @@ func TestFailedBindsAreCountedByReason(t *testing.T) {
 	})
 	if diff := cmp.Diff(map[string]int{"NoVolume": 2}, got); diff != "" {
 		t.Errorf("failed binds (-want +got):\n%s", diff)
+	}
+}
+
+// Calls before the series do not count.
+func TestNodesCallsAreThoseOfTheSeries(t *testing.T) {
+	page := func(fast, slow int) families {
+		f, err := parseMetrics(fmt.Appendf(nil, `# TYPE prebind_nodes_call_duration_seconds histogram
+prebind_nodes_call_duration_seconds_bucket{path="/v1/filter",le="0.001"} %d
+prebind_nodes_call_duration_seconds_bucket{path="/v1/filter",le="0.004"} %d
+prebind_nodes_call_duration_seconds_bucket{path="/v1/filter",le="+Inf"} %d
+prebind_nodes_call_duration_seconds_sum{path="/v1/filter"} 1
+prebind_nodes_call_duration_seconds_count{path="/v1/filter"} %d
+`, fast, fast+slow, fast+slow, fast+slow))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	got := page(160, 110).nodesCalls(page(100, 100))
+	want := map[string]quantiles{"/v1/filter": {Calls: 70, P50: 1, P90: 4, P99: 4}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+	if got := page(100, 100).nodesCalls(page(100, 100)); len(got) != 0 {
+		t.Errorf("without calls: %v", got)
 	}
 }

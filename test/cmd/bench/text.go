@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/prebind/prebind/test/internal/console"
@@ -25,6 +27,11 @@ func (r *report) tables() []table {
 		list = append(list, r.Scenarios[i].table())
 		if s := &r.Scenarios[i]; s.ProbeFilter {
 			list = append(list, s.filterTable())
+		}
+	}
+	for _, make := range []func() (table, bool){r.callTable, r.cpuTable} {
+		if t, ok := make(); ok {
+			list = append(list, t)
 		}
 	}
 	if r.Scale != nil {
@@ -51,27 +58,47 @@ func (s *result) table() table {
 	return t
 }
 
-// filterTable are a scenario's filter calls.
+// filterTable are a scenario's own filter calls.
 func (s *result) filterTable() table {
 	t := table{
-		title:  fmt.Sprintf("%s: one call of /v1/filter for the names of %s nodes, JSON and HTTP included", s.Name, thousands(s.World.Nodes)),
-		header: []string{"variant", "when", "calls", "p50 ms", "p90 ms", "p99 ms", "max ms"},
+		title:  fmt.Sprintf("%s: one call of /v1/filter for the names of %s nodes before the burst, JSON and HTTP on both sides included", s.Name, thousands(s.World.Nodes)),
+		header: []string{"variant", "calls", "p50 ms", "p90 ms", "p99 ms", "max ms"},
 	}
 	for _, m := range s.Series {
 		if m.FilterCalls == nil {
 			continue
 		}
-		for _, when := range []struct {
-			name string
-			summary
-		}{{"idle", m.FilterCalls.Idle}, {"burst running", m.FilterCalls.Busy}} {
-			t.rows = append(t.rows, []string{
-				m.Variant.String(), when.name, fmt.Sprint(len(when.Samples)), fmt.Sprintf("%.1f", when.P50),
-				fmt.Sprintf("%.1f", when.P90), fmt.Sprintf("%.1f", when.P99), fmt.Sprintf("%.1f", when.Max),
-			})
-		}
+		idle := m.FilterCalls.Idle
+		t.rows = append(t.rows, []string{
+			m.Variant.String(), fmt.Sprint(len(idle.Samples)), fmt.Sprintf("%.1f", idle.P50),
+			fmt.Sprintf("%.1f", idle.P90), fmt.Sprintf("%.1f", idle.P99), fmt.Sprintf("%.1f", idle.Max),
+		})
 	}
 	return t
+}
+
+// callTable are the scheduler's calls while bursts were running.
+func (r *report) callTable() (table, bool) {
+	t := table{
+		title:  "The scheduler's calls of /v1/filter and /v1/prioritize while bursts were running, as prebind served them (upper bounds: its histogram's buckets)",
+		header: []string{"scenario", "variant", "path", "nodes", "calls", "p50 ms", "p90 ms", "p99 ms"},
+	}
+	for i := range r.Scenarios {
+		s := &r.Scenarios[i]
+		for _, m := range s.Series {
+			if m.PodsPerSecond == 0 {
+				continue
+			}
+			for _, path := range slices.Sorted(maps.Keys(m.Calls)) {
+				q := m.Calls[path]
+				t.rows = append(t.rows, []string{
+					s.Name, m.Variant.String(), path, thousands(s.World.Nodes), fmt.Sprint(q.Calls),
+					fmt.Sprintf("%.1f", q.P50), fmt.Sprintf("%.1f", q.P90), fmt.Sprintf("%.1f", q.P99),
+				})
+			}
+		}
+	}
+	return t, len(t.rows) > 0
 }
 
 // row is one variant beside stock, which may be nil.

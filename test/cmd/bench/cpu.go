@@ -1,0 +1,104 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/prebind/prebind/test/controlplane"
+)
+
+// cpuTimes are processor times in milliseconds, by program.
+type cpuTimes map[string]float64
+
+// programNames are the columns of the processor table, in its order.
+var programNames = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "prebind", "bench"}
+
+// cpuTimes reads how much each program has used so far.
+func (l *lab) cpuTimes() cpuTimes {
+	times := cpuTimes{
+		"etcd":                    processorMilliseconds(l.cp.Etcd().PID()),
+		"kube-apiserver":          processorMilliseconds(l.cp.APIServer().PID()),
+		"kube-controller-manager": processorMilliseconds(l.cp.ControllerManager().PID()),
+		"bench":                   processorMilliseconds(os.Getpid()),
+	}
+	for name, process := range map[string]*controlplane.Process{"kube-scheduler": l.cp.Scheduler(), "prebind": l.prebindProcess()} {
+		if process != nil {
+			times[name] = processorMilliseconds(process.PID())
+		}
+	}
+	return times
+}
+
+func (l *lab) prebindProcess() *controlplane.Process {
+	if l.prebind == nil {
+		return nil
+	}
+	return l.prebind.Process
+}
+
+// perPod is what was used since earlier, by each pod.
+func (t cpuTimes) perPod(earlier cpuTimes, pods int) cpuTimes {
+	used := cpuTimes{}
+	for name, now := range t {
+		used[name] = (now - earlier[name]) / float64(pods)
+	}
+	return used
+}
+
+func (t cpuTimes) sum() float64 {
+	total := 0.0
+	for _, used := range t {
+		total += used
+	}
+	return total
+}
+
+// millisecondsPerTick is the unit of /proc/PID/stat on Linux, whatever the machine.
+const millisecondsPerTick = 10
+
+// processorMilliseconds is what a process has used, in user and kernel mode; 0
+// where the kernel does not tell it.
+func processorMilliseconds(pid int) float64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	// The second field, the program's name in parentheses, may have spaces.
+	_, rest, _ := strings.Cut(string(text), ") ")
+	fields := strings.Fields(rest)
+	if len(fields) < 13 {
+		return 0
+	}
+	total := 0.0
+	for _, ticks := range fields[11:13] {
+		n, err := strconv.ParseFloat(ticks, 64)
+		if err != nil {
+			return 0
+		}
+		total += n * millisecondsPerTick
+	}
+	return total
+}
+
+// cpuTable is where the machine's time went in each burst.
+func (r *report) cpuTable() (table, bool) {
+	t := table{title: "Processor time in bursts, ms a pod, from the first pod's creation to the last one's binding", header: []string{"scenario", "variant"}}
+	t.header = append(t.header, programNames...)
+	t.header = append(t.header, "sum", "of the machine")
+	for i := range r.Scenarios {
+		for _, m := range r.Scenarios[i].Series {
+			if len(m.CPU) == 0 || m.PodsPerSecond == 0 {
+				continue
+			}
+			row := []string{r.Scenarios[i].Name, m.Variant.String()}
+			for _, name := range programNames {
+				row = append(row, fmt.Sprintf("%.1f", m.CPU[name]))
+			}
+			share := m.CPU.sum() / 1000 * m.PodsPerSecond / float64(r.Processors)
+			t.rows = append(t.rows, append(row, fmt.Sprintf("%.1f", m.CPU.sum()), fmt.Sprintf("%.0f %%", share*100)))
+		}
+	}
+	return t, len(t.rows) > 0
+}
