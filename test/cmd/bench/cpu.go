@@ -3,8 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
+	"time"
 
 	"github.com/prebind/prebind/test/controlplane"
 )
@@ -55,31 +54,14 @@ func (t cpuTimes) sum() float64 {
 	return total
 }
 
-// millisecondsPerTick is the unit of /proc/PID/stat on Linux, whatever the machine.
-const millisecondsPerTick = 10
-
-// processorMilliseconds is what a process has used, in user and kernel mode; 0
-// where the kernel does not tell it.
+// processorMilliseconds is what a process has used; 0 where the kernel does not
+// tell it.
 func processorMilliseconds(pid int) float64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0
 	}
-	// The second field, the program's name in parentheses, may have spaces.
-	_, rest, _ := strings.Cut(string(text), ") ")
-	fields := strings.Fields(rest)
-	if len(fields) < 13 {
-		return 0
-	}
-	total := 0.0
-	for _, ticks := range fields[11:13] {
-		n, err := strconv.ParseFloat(ticks, 64)
-		if err != nil {
-			return 0
-		}
-		total += n * millisecondsPerTick
-	}
-	return total
+	return float64(statTime(string(text))) / float64(time.Millisecond)
 }
 
 // cpuTable is where the machine's time went in each burst.

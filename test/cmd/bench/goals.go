@@ -45,6 +45,7 @@ func goals() []goal {
 		{"burst, 200 nodes x 10", "burst-200", fullDirect, podsPerSecond, 80, true},
 		{"one at a time, 1,000 nodes x 10, p50", "one-1000", fullDirect, p50, 40, false},
 		{"burst, 5,000 nodes x 20", "burst-5000", fullDirect, of50Nodes, 1 / 1.5, true},
+		{"burst, 5,000 nodes x 20, with the scheduler's own percentageOfNodesToScore", "burst-5000-some", fullDirect, of50Nodes, 1 / 1.5, true},
 		{"filter call for 5,000 node names, p50", "filter-5000", fullDirect, filterCall, 5, false},
 	}
 	for _, s := range []string{"plain", "plain-fast"} {
@@ -56,7 +57,10 @@ func goals() []goal {
 			list = append(list, goal{what, s, v, ofStock, 0.9, true})
 		}
 	}
-	return list
+	return append(list,
+		goal{"pods without claims, 5,000 nodes, kube-scheduler at 2,000 requests/s", "plain-5000", fullController, ofStock, 0.9, true},
+		goal{"the same, with the scheduler's own percentageOfNodesToScore", "plain-5000-some", fullController, ofStock, 0.9, true},
+	)
 }
 
 // figure is what a measurement has of the goal's unit.

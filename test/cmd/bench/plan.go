@@ -108,6 +108,7 @@ func (p *plan) scenarioFlags(flags *flag.FlagSet, command string) func() error {
 	flags.DurationVar(&s.Pace, "pace", s.Pace, "least time between two pods that come one by one")
 	flags.IntVar(&s.ControllerManagerQPS, "cm-qps", 0, "kube-controller-manager's --kube-api-qps; 0: its default, 20")
 	flags.IntVar(&s.SchedulerQPS, "scheduler-qps", 0, "kube-scheduler's clientConnection.qps; 0: its default, 50")
+	flags.BoolVar(&s.SomeNodes, "some-nodes", false, "in mode full, too, the scheduler looks at some of a large cluster's nodes only")
 	flags.BoolVar(&s.ProbeFilter, "probe-filter", false, "time calls of /v1/filter for all nodes, too; with burst, and variants of mode full")
 	chosen := flags.String("variants", "stock,bind,full", "what to measure: stock, MODE, or MODE/COMPLETION as in full/Direct")
 	return func() error {

@@ -43,6 +43,9 @@ type scenario struct {
 	// clientConnection.qps; 0: the default (20 and 50). The burst is twice that.
 	ControllerManagerQPS int `json:"controllerManagerQPS,omitempty"`
 	SchedulerQPS         int `json:"schedulerQPS,omitempty"`
+	// SomeNodes lets the scheduler look at some nodes only in mode full, too, as it
+	// does by itself in a large cluster.
+	SomeNodes bool `json:"someNodes,omitempty"`
 	// ProbeFilter adds calls of /v1/filter for all nodes, before a burst.
 	ProbeFilter bool `json:"probeFilter,omitempty"`
 
@@ -65,6 +68,9 @@ func (s scenario) title() string {
 	text := fmt.Sprintf(what+", %s", thousands(s.Pods), s.World)
 	if s.Kind == plain {
 		text = fmt.Sprintf(what+", %s nodes", thousands(s.Pods), thousands(s.World.Nodes))
+	}
+	if s.SomeNodes {
+		text += ", the scheduler looks at as many as it likes"
 	}
 	qps := func(set, standard int) string {
 		if set == 0 {
@@ -93,7 +99,7 @@ const fastQPS = 2000
 // ever grows.
 func scenarios(quick bool) []scenario {
 	all := variants()
-	small, medium, large := world{50, 10}, world{200, 10}, world{1000, 10}
+	small, medium, large, huge := world{50, 10}, world{200, 10}, world{1000, 10}, world{5000, 20}
 	list := []scenario{
 		{Name: "idle", Kind: onebyone, World: world{20, 10}, Pods: 100, Pace: 500 * time.Millisecond, Variants: all},
 		{Name: "plain", Kind: plain, World: small, Pods: 1000, Variants: without(all, direct)},
@@ -104,8 +110,11 @@ func scenarios(quick bool) []scenario {
 		{Name: "burst-200", Kind: burst, World: medium, Pods: 40, ControllerManagerQPS: fastQPS, Variants: all},
 		{Name: "one-1000", Kind: onebyone, World: large, Pods: 40, StockPods: 8, Pace: 500 * time.Millisecond, Variants: all},
 		{Name: "burst-1000", Kind: burst, World: large, Pods: 300, StockPods: 8, ControllerManagerQPS: fastQPS, Variants: without(all, controller)},
-		{Name: "burst-5000", Kind: burst, World: world{5000, 20}, Pods: 300, ControllerManagerQPS: fastQPS, Variants: all[3:]},
-		{Name: "filter-5000", Kind: burst, World: world{5000, 20}, Pods: 300, ControllerManagerQPS: fastQPS, ProbeFilter: true, Variants: all[4:]},
+		{Name: "burst-5000", Kind: burst, World: huge, Pods: 300, ControllerManagerQPS: fastQPS, Variants: all[3:]},
+		{Name: "burst-5000-some", Kind: burst, World: huge, Pods: 300, ControllerManagerQPS: fastQPS, SomeNodes: true, Variants: all[4:]},
+		{Name: "plain-5000", Kind: plain, World: huge, Pods: 300, SchedulerQPS: fastQPS, Variants: []variant{all[0], all[3]}},
+		{Name: "plain-5000-some", Kind: plain, World: huge, Pods: 300, SchedulerQPS: fastQPS, SomeNodes: true, Variants: []variant{all[0], all[3]}},
+		{Name: "filter-5000", Kind: burst, World: huge, Pods: 300, ControllerManagerQPS: fastQPS, ProbeFilter: true, Variants: all[4:]},
 	}
 	if !quick {
 		return list
