@@ -166,6 +166,7 @@ func objectsOf(t *testing.T, cp *controlplane.ControlPlane, r *release) []string
 		{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"},
 		{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"},
 		{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"},
+		{Group: "flowcontrol.apiserver.k8s.io", Version: "v1", Resource: "flowschemas"},
 	} {
 		selector := "app.kubernetes.io/instance=" + r.name
 		list, err := cp.Dynamic().Resource(kind).List(t.Context(), metav1.ListOptions{LabelSelector: selector})
@@ -182,7 +183,7 @@ func objectsOf(t *testing.T, cp *controlplane.ControlPlane, r *release) []string
 
 // belongs tells a release from another one with its name.
 func belongs(o *unstructured.Unstructured, r *release) bool {
-	return o.GetNamespace() == r.namespace || strings.HasPrefix(o.GetName(), r.namespace+":")
+	return o.GetNamespace() == r.namespace || strings.HasPrefix(o.GetName(), r.namespace+":") || strings.HasPrefix(o.GetName(), r.namespace+"-")
 }
 
 // A cluster-wide name that somebody else has is not taken over.

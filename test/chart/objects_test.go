@@ -113,5 +113,5 @@ func builtIn(o *unstructured.Unstructured) bool {
 
 // clusterWide tells whether objects of a kind have no namespace.
 func clusterWide(kind string) bool {
-	return slices.Contains([]string{"ClusterRole", "ClusterRoleBinding"}, kind)
+	return slices.Contains([]string{"ClusterRole", "ClusterRoleBinding", "FlowSchema"}, kind)
 }
