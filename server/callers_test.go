@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/prebind/prebind/internal/testkit"
 	"github.com/prebind/prebind/server"
 )
 
@@ -20,10 +21,10 @@ import (
 func TestCallerOverTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second := newCA(t, "first"), newCA(t, "second")
-		cert, _ := sign(t, &x509.Certificate{
+		cert := testkit.NewCertificate(t, &x509.Certificate{
 			DNSNames: []string{"scheduler"}, NotBefore: time.Now(), NotAfter: time.Now().Add(time.Hour),
 			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-		}, first)
+		}, first.Certificate).X509
 		c := server.NewTestCaller([]string{"scheduler"}, cert)
 		want := func(when, reason string, end bool) {
 			t.Helper()
@@ -31,7 +32,7 @@ func TestCallerOverTime(t *testing.T) {
 				t.Errorf("%s: reason %q, end %t, want %q, %t", when, gotReason, gotEnd, reason, end)
 			}
 		}
-		c.Trust(first.cert)
+		c.Trust(first.X509)
 		want("new", "", false)
 		time.Sleep(server.MaxCallerAge)
 		want("at the age limit", "", false)
@@ -39,34 +40,34 @@ func TestCallerOverTime(t *testing.T) {
 		want("over the age limit", "", true)
 
 		c = server.NewTestCaller([]string{"scheduler"}, cert)
-		c.Trust(first.cert)
+		c.Trust(first.X509)
 		time.Sleep(time.Nanosecond)
 		want("checked against the first CA", "", false)
-		c.Trust(first.cert, second.cert)
+		c.Trust(first.X509, second.X509)
 		want("both CAs: it may have a better certificate", "", true)
-		c.Trust(second.cert)
+		c.Trust(second.X509)
 		want("its CA is gone", "", true)
 		time.Sleep(server.RevocationGrace - 1)
 		want("within the grace", "", true)
 		time.Sleep(time.Nanosecond)
 		want("after the grace", "unknown-authority", true)
-		c.Trust(second.cert)
+		c.Trust(second.X509)
 		want("replaced once more: no second grace", "", true)
 
 		never := server.NewTestCaller(nil, cert)
-		never.Trust(second.cert)
+		never.Trust(second.X509)
 		if reason, _ := never.Check(); reason != "unknown-authority" {
 			t.Errorf("a certificate that was never good has no grace: reason %q", reason)
 		}
 
 		c = server.NewTestCaller([]string{"scheduler"}, cert)
-		c.Trust(first.cert)
+		c.Trust(first.X509)
 		want("an hour is not over", "", false)
 		time.Sleep(time.Until(cert.NotAfter) + time.Second)
 		want("it has expired on the open connection", "expired", true)
 
 		c = server.NewTestCaller([]string{"somebody"}, cert)
-		c.Trust(first.cert)
+		c.Trust(first.X509)
 		want("expired, and no name that is allowed: the certificate counts first", "expired", true)
 	})
 }

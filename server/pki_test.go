@@ -1,14 +1,9 @@
 package server_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -16,27 +11,24 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prebind/prebind/internal/testkit"
 	"github.com/prebind/prebind/server"
 )
 
 // testCA is a certificate authority.
 type testCA struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	pem  []byte
+	*testkit.Certificate
+	pem []byte
 }
 
 // newCA makes an authority.
 func newCA(t testing.TB, name string) *testCA {
 	t.Helper()
-	template := &x509.Certificate{
+	made := testkit.NewCertificate(t, &x509.Certificate{
 		Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true,
 		KeyUsage: x509.KeyUsageCertSign, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(240 * time.Hour),
-	}
-	ca := &testCA{}
-	ca.cert, ca.key = sign(t, template, nil)
-	ca.pem = encodeCert(ca.cert)
-	return ca
+	}, nil)
+	return &testCA{made, made.CertPEM()}
 }
 
 // leaf is a certificate with its key, PEM.
@@ -56,41 +48,8 @@ func (ca *testCA) issue(t testing.TB, name string, change func(*x509.Certificate
 	if change != nil {
 		change(template)
 	}
-	cert, key := sign(t, template, ca)
-	der, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return leaf{encodeCert(cert), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})}
-}
-
-func encodeCert(cert *x509.Certificate) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw})
-}
-
-// sign makes a key and a certificate of it; a nil ca signs itself.
-func sign(t testing.TB, template *x509.Certificate, ca *testCA) (*x509.Certificate, *ecdsa.PrivateKey) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if template.SerialNumber, err = rand.Int(rand.Reader, big.NewInt(1<<62)); err != nil {
-		t.Fatal(err)
-	}
-	parent, signer := template, key
-	if ca != nil {
-		parent, signer = ca.cert, ca.key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return cert, key
+	made := testkit.NewCertificate(t, template, ca.Certificate)
+	return leaf{made.CertPEM(), made.KeyPEM(t)}
 }
 
 // files are what a Secret's volume shows: each file a link through ..data, which
@@ -158,9 +117,7 @@ func (f *files) config(mTLS bool, allowed ...string) *server.TLS {
 // is no certificate. It speaks HTTP/2 unless change says otherwise.
 func client(t testing.TB, ca *testCA, pair *leaf, change func(*http.Transport)) *http.Client {
 	t.Helper()
-	roots := x509.NewCertPool()
-	roots.AddCert(ca.cert)
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: ca.Pool()}, ForceAttemptHTTP2: true}
 	if pair != nil {
 		cert, err := tls.X509KeyPair(pair.cert, pair.key)
 		if err != nil {

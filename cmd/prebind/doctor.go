@@ -117,8 +117,10 @@ func (flags *doctorFlags) options() (doctor.Options, error) {
 	if options.Endpoint, err = flags.readEndpoint(); err != nil {
 		return options, err
 	}
-	if options.ServiceAccount, err = parseAccount(flags.serviceAccount); err != nil {
-		return options, err
+	if flags.serviceAccount != "" {
+		if options.ServiceAccount, err = parseNamespacedName("--service-account", flags.serviceAccount); err != nil {
+			return options, err
+		}
 	}
 	err = flags.findCluster(&options)
 	return options, err
@@ -160,13 +162,11 @@ func parseURL(flag, text string) (*url.URL, error) {
 	return parsed, nil
 }
 
-func parseAccount(text string) (types.NamespacedName, error) {
-	if text == "" {
-		return types.NamespacedName{}, nil
-	}
+// parseNamespacedName parses the value of a flag that names an object.
+func parseNamespacedName(flag, text string) (types.NamespacedName, error) {
 	namespace, name, found := strings.Cut(text, "/")
 	if !found || namespace == "" || name == "" || strings.Contains(name, "/") {
-		return types.NamespacedName{}, fmt.Errorf("--service-account %q: must be NAMESPACE/NAME, such as kube-system/prebind", text)
+		return types.NamespacedName{}, fmt.Errorf("%s %q: must be NAMESPACE/NAME, such as kube-system/prebind", flag, text)
 	}
 	return types.NamespacedName{Namespace: namespace, Name: name}, nil
 }

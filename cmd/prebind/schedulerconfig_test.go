@@ -102,7 +102,7 @@ func TestSchedulerConfigRefuses(t *testing.T) {
 		"a CA with http":              {[]string{url, "--ca-file=x"}, []string{"go with an https URL"}},
 		"a key alone":                 {[]string{"--url=https://a:1", "--ca-file=x", "--key-file=x"}, []string{"go together, one of them is missing"}},
 		"a zero time-out":             {[]string{url, "--http-timeout=0"}, []string{"--http-timeout must be above zero, it is 0s; kube-scheduler would take 0 for 5s"}},
-		"a Service without namespace": {[]string{"--from-service=prebind"}, []string{`--from-service must be NAMESPACE/NAME, such as kube-system/prebind, it is "prebind"`}},
+		"a Service without namespace": {[]string{"--from-service=prebind"}, []string{`--from-service "prebind": must be NAMESPACE/NAME, such as kube-system/prebind`}},
 		"no such file":                {[]string{url, "--patch=/no/such"}, []string{"reading the file to patch: open /no/such"}},
 		"a broken file": {[]string{url, "--patch", broken}, []string{
 			broken + ": line 4: extender: unknown field\n", broken + ": line 3: profile: unknown field\n",

@@ -18,9 +18,9 @@ import (
 // fromService fills in what the cluster knows: where prebind is, which name its
 // certificate has, and which CA signed it.
 func (c *schedulerConfig) fromService(ctx context.Context, options *registration.Options) error {
-	namespace, name, ok := strings.Cut(c.service, "/")
-	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
-		return fmt.Errorf("--from-service must be NAMESPACE/NAME, such as kube-system/prebind, it is %q", c.service)
+	named, err := parseNamespacedName("--from-service", c.service)
+	if err != nil {
+		return err
 	}
 	cfg, err := restConfig(c.kubeconfig, "")
 	if err != nil {
@@ -30,7 +30,7 @@ func (c *schedulerConfig) fromService(ctx context.Context, options *registration
 	if err != nil {
 		return &runtimeError{fmt.Errorf("making the client of the API server: %w", err)}
 	}
-	service, err := client.CoreV1().Services(namespace).Get(ctx, name, metav1.GetOptions{})
+	service, err := client.CoreV1().Services(named.Namespace).Get(ctx, named.Name, metav1.GetOptions{})
 	if err != nil {
 		return &runtimeError{fmt.Errorf("reading the Service %s: %w", c.service, err)}
 	}
@@ -41,9 +41,9 @@ func (c *schedulerConfig) fromService(ctx context.Context, options *registration
 		return nil
 	}
 	if options.ServerName == "" {
-		options.ServerName = name + "." + namespace + ".svc"
+		options.ServerName = named.Name + "." + named.Namespace + ".svc"
 	}
-	return c.fromSecret(ctx, client, namespace, name+"-client", options)
+	return c.fromSecret(ctx, client, named.Namespace, named.Name+"-client", options)
 }
 
 // serviceURL returns the URL of a Service's one stable address.

@@ -1,78 +1,44 @@
 package doctor
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"math/big"
 	"net"
 	"testing"
 	"time"
+
+	"github.com/prebind/prebind/internal/testkit"
 )
 
 // ca signs certificates for tests.
-type ca struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-}
+type ca struct{ *testkit.Certificate }
 
 func newCA(t *testing.T, name string, change ...func(*x509.Certificate)) *ca {
 	t.Helper()
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true,
+		Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true,
 		NotBefore: now.AddDate(-1, 0, 0), NotAfter: now.AddDate(10, 0, 0), KeyUsage: x509.KeyUsageCertSign,
 	}
 	for _, c := range change {
 		c(template)
 	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &ca{cert: cert, key: key}
-}
-
-func (a *ca) pool() *x509.CertPool {
-	pool := x509.NewCertPool()
-	pool.AddCert(a.cert)
-	return pool
+	return &ca{testkit.NewCertificate(t, template, nil)}
 }
 
 // issue signs a certificate for servers named localhost and for clients.
 func (a *ca) issue(t *testing.T, change ...func(*x509.Certificate)) (*x509.Certificate, *tls.Certificate) {
 	t.Helper()
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "leaf"}, DNSNames: []string{"localhost", "prebind.kube-system.svc"},
+		Subject: pkix.Name{CommonName: "leaf"}, DNSNames: []string{"localhost", "prebind.kube-system.svc"},
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotBefore: now.AddDate(0, -1, 0), NotAfter: now.AddDate(1, 0, 0),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	for _, c := range change {
 		c(template)
 	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return cert, &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+	made := testkit.NewCertificate(t, template, a.Certificate)
+	return made.X509, made.TLS()
 }
 
 // until ends a certificate's life d after now.
@@ -112,7 +78,7 @@ func TestJudgeServer(t *testing.T) {
 			leaf, _ := tc.by.issue(t, tc.change...)
 			roots := x509.NewCertPool()
 			if tc.roots != nil {
-				roots = tc.roots.pool()
+				roots = tc.roots.Pool()
 			}
 			findings := judgeServer([]*x509.Certificate{leaf}, roots, tc.name, now)
 			if tc.roots == nil { // the machine's own authorities do not know ours either
@@ -125,7 +91,7 @@ func TestJudgeServer(t *testing.T) {
 
 func TestJudgeClient(t *testing.T) {
 	good, other := newCA(t, "good"), newCA(t, "other")
-	asks := &tls.CertificateRequestInfo{AcceptableCAs: [][]byte{good.cert.RawSubject}}
+	asks := &tls.CertificateRequestInfo{AcceptableCAs: [][]byte{good.X509.RawSubject}}
 	tests := map[string]struct {
 		by     *ca
 		change []func(*x509.Certificate)

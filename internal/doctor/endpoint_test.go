@@ -60,10 +60,6 @@ func pemOf(t *testing.T, pair *tls.Certificate) (cert, key []byte) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]}), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})
 }
 
-func (a *ca) pem() []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})
-}
-
 func (e *exam) endpoint(t *testing.T, target Endpoint) outcome {
 	t.Helper()
 	e.Endpoint = target
@@ -82,11 +78,11 @@ func TestEndpoint(t *testing.T) {
 	secure := serve(t, likePrebind(t), &tls.Config{Certificates: []tls.Certificate{*serving}, MinVersion: tls.VersionTLS12})
 	mutual := serve(t, likePrebind(t), &tls.Config{
 		Certificates: []tls.Certificate{*serving}, MinVersion: tls.VersionTLS12,
-		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: own.pool(),
+		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: own.Pool(),
 	})
 	older := serve(t, likePrebind(t), &tls.Config{
 		Certificates: []tls.Certificate{*serving}, MinVersion: tls.VersionTLS12, MaxVersion: tls.VersionTLS12,
-		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: own.pool(),
+		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: own.Pool(),
 	})
 	as := func(u *url.URL, scheme string) *url.URL {
 		changed := *u
@@ -139,7 +135,7 @@ func TestEndpoint(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			target := Endpoint{URL: tc.url}
 			if tc.ca != nil {
-				target.CA = tc.ca.pem()
+				target.CA = tc.ca.CertPEM()
 			}
 			for _, change := range tc.change {
 				change(&target)
@@ -171,10 +167,10 @@ func TestEndpointTakesWhatTheFileNames(t *testing.T) {
 	_, client := own.issue(t, long)
 	target := serve(t, likePrebind(t), &tls.Config{
 		Certificates: []tls.Certificate{*serving}, MinVersion: tls.VersionTLS12,
-		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: own.pool(),
+		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: own.Pool(),
 	})
 	cert, key := pemOf(t, client)
-	found := &registration.Found{URL: target.String() + "/v1", HTTPS: true, ServerName: "prebind.kube-system.svc", CAData: own.pem(), CertData: cert, KeyData: key}
+	found := &registration.Found{URL: target.String() + "/v1", HTTPS: true, ServerName: "prebind.kube-system.svc", CAData: own.CertPEM(), CertData: cert, KeyData: key}
 	wantFindings(t, (&exam{registered: found}).endpoint(t, Endpoint{URL: target}).findings)
 
 	elsewhere := *found

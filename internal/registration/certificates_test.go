@@ -1,19 +1,16 @@
 package registration
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/base64"
-	"encoding/pem"
 	"io/fs"
-	"math/big"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/prebind/prebind/internal/testkit"
 )
 
 // now is when the tests' certificates are looked at.
@@ -25,26 +22,11 @@ type pair struct{ cert, key string }
 // certificate makes a self-signed one that is valid in a span around now.
 func certificate(t *testing.T, from, to time.Duration, usages ...x509.ExtKeyUsage) pair {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"},
+	made := testkit.NewCertificate(t, &x509.Certificate{
+		Subject:   pkix.Name{CommonName: "test"},
 		NotBefore: now().Add(from), NotAfter: now().Add(to), ExtKeyUsage: usages,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pair{
-		cert: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
-		key:  string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: text})),
-	}
+	}, nil)
+	return pair{cert: string(made.CertPEM()), key: string(made.KeyPEM(t))}
 }
 
 func TestCheckCertificates(t *testing.T) {
