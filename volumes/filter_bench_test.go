@@ -22,6 +22,26 @@ func BenchmarkFilter(b *testing.B) {
 	}
 }
 
+// BenchmarkFilterSizes is BenchmarkFilter for pods whose claims are of ten sizes.
+func BenchmarkFilterSizes(b *testing.B) {
+	bench, nodes := newFilterBench(b, 100_000)
+	pods := make([]testkit.PodBuilder, 10)
+	for i := range pods {
+		name := fmt.Sprint("data-", i)
+		bench.put(b, "persistentvolumeclaims", testkit.Claim(name).Size(fmt.Sprintf("%dGi", 1+i)).PersistentVolumeClaim)
+		pods[i] = testkit.Pod("p").Uses(name)
+	}
+	judge := func(i int) {
+		if _, err := bench.p.judge(b.Context(), pods[i%len(pods)].Pod, nodes); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for i := range pods { // each size is new to all nodes once
+		judge(i)
+	}
+	measure(b, judge)
+}
+
 // BenchmarkFilterBound is BenchmarkFilter for a claim that is bound already.
 func BenchmarkFilterBound(b *testing.B) {
 	bench, nodes := newFilterBench(b, 100_000)

@@ -5,17 +5,18 @@ import (
 	"sync/atomic"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // nearby remembers, for calls that look at thousands of nodes, where the free
 // volumes of a class are filed that each node can reach, and what was found there
-// last. A node then costs a look into one map and at one answer, instead of
+// lately. A node then costs a look into one map and at an answer, instead of
 // some forty places in memory that are in no processor's cache.
 //
-//	node -> shelves -> the smallest volume that the last query accepts
+//	node -> shelves -> the smallest volume that a query accepts, and for which sizes
 //
-// An answer is dropped when a volume comes to its shelf or goes; a node is
+// Answers are dropped when a volume comes to their shelf or goes; a node is
 // dropped when its labels change, and all are when the class gets a volume that
 // is filed under another label than before. Answers may be set with the index
 // locked for reading, all else needs it locked for writing.
@@ -34,15 +35,49 @@ type nodeShelves struct {
 
 // shelf is what is filed in one place.
 type shelf struct {
-	at     place
-	answer atomic.Pointer[answer]
+	at      place
+	answers atomic.Pointer[[]*answer] // never changed, but replaced
 }
 
-// answer is what a query finds on a shelf.
+// maxAnswers is how many answers are remembered of a shelf, for claims of several
+// sizes and kinds that come in turn.
+const maxAnswers = 16
+
+// answer returns what is remembered for the query, or nil.
+func (s *shelf) answer(q *query) *answer {
+	known := s.answers.Load()
+	if known == nil {
+		return nil
+	}
+	for _, a := range *known {
+		if a.key == q.key && a.covers(&q.least.size) {
+			return a
+		}
+	}
+	return nil
+}
+
+// remember adds an answer. Of two at once one may be lost.
+func (s *shelf) remember(a *answer) {
+	answers := []*answer{a}
+	if known := s.answers.Load(); known != nil && len(*known) < maxAnswers {
+		answers = append(answers, *known...)
+	}
+	s.answers.Store(&answers)
+}
+
+// answer is what a query finds on a shelf. It is true for all sizes from the
+// least one to that of the volume, or, without a volume, for all larger ones:
+// claims of many sizes, in turn, have one answer.
 type answer struct {
-	key   *string     // of the query
+	key   *string // of the query
+	least resource.Quantity
 	best  *freeVolume // of those that every node reaches that finds them, or nil
 	judge []*group    // those that have to be judged for each node
+}
+
+func (a *answer) covers(size *resource.Quantity) bool {
+	return size.Cmp(a.least) >= 0 && (a.best == nil || size.Cmp(a.best.size) <= 0)
 }
 
 // nearest is a node with the smallest volume that a query accepts and it can
@@ -107,10 +142,10 @@ func (c *freeClass) shelvesOf(node *v1.Node, shelfAt func(place) *shelf) *nodeSh
 
 // look returns the smaller one of best and what is on the shelf for the node.
 func (c *freeClass) look(s *shelf, q *query, node *v1.Node, best *freeVolume) *freeVolume {
-	found := s.answer.Load()
-	if found == nil || found.key != q.key {
+	found := s.answer(q)
+	if found == nil {
 		found = c.search(s.at, q)
-		s.answer.Store(found)
+		s.remember(found)
 	}
 	best = smaller(best, found.best)
 	for _, g := range found.judge {
@@ -125,11 +160,15 @@ func (c *freeClass) look(s *shelf, q *query, node *v1.Node, best *freeVolume) *f
 func (c *freeClass) search(at place, q *query) *answer {
 	found := &answer{key: q.key}
 	add := func(g *group) {
-		if g.selector == nil {
-			found.best = smaller(found.best, q.best(g))
-		} else {
+		if g.selector != nil {
 			found.judge = append(found.judge, g)
+			return
 		}
+		best := q.sizeless.best(g)
+		if best != nil && best.size.Cmp(q.least.size) < 0 {
+			found.least, best = q.least.size, q.best(g)
+		}
+		found.best = smaller(found.best, best)
 	}
 	if at == (place{}) {
 		for g := range c.labels.anywhere {
@@ -194,7 +233,7 @@ func (n *nearby) shelfAt(at place) *shelf {
 func (n *nearby) forget(g *group) {
 	for _, at := range g.places {
 		if s := n.shelves[at]; s != nil {
-			s.answer.Store(nil)
+			s.answers.Store(nil)
 		}
 	}
 }

@@ -16,8 +16,10 @@ type query struct {
 	class    string
 	least    freeVolume      // where to begin in a group
 	selector labels.Selector // nil: any
-	// key is the same for queries that accept the same volumes, see intern.
-	key *string
+	// key is the same for queries that accept the same volumes but for their size,
+	// and sizeless accepts any size. See intern.
+	key      *string
+	sizeless *query
 }
 
 // newQuery returns what the claim asks, or nil if its selector cannot be parsed:
@@ -63,10 +65,13 @@ func (q *query) accepts(pv *v1.PersistentVolume) bool {
 // forgotten with all the rest, and asked anew.
 const maxKeys = 10_000
 
-// intern gives the query its key.
+// intern gives the query what answers are remembered by.
 func (x *freeIndex) intern(q *query) {
+	claim := *q.claim // only its own fields are changed
+	claim.Spec.Resources.Requests = nil
+	q.sizeless = &query{claim: &claim, class: q.class, selector: q.selector}
 	spec := &q.claim.Spec
-	text := fmt.Sprintf("%s\x00%q", q.least.size.String(), spec.AccessModes)
+	text := fmt.Sprintf("%q", spec.AccessModes)
 	if spec.VolumeMode != nil {
 		text += "\x00mode " + string(*spec.VolumeMode)
 	}

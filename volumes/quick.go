@@ -44,26 +44,25 @@ func (c *ClaimFacts) asked() bool {
 	return ok
 }
 
-// each calls judge once for each node, in parallel.
+// each calls judge once for each node, one after the other: it is done before a
+// second processor is awake on a busy machine.
 func (q *quick) each(nodes []Node, judge func(i int, near nearest) error) error {
 	free := q.p.caches.free
 	free.catchUp()
-	return inParallel(len(nodes), func(from, to int) error {
-		found := make([]nearest, to-from)
-		if q.delayed == nil {
-			for i := range found {
-				found[i].node = free.node(&nodes[from+i])
-			}
-		} else if unknown := free.nearest(q.query, nodes[from:to], found); len(unknown) > 0 {
-			free.learn(q.query.class, unknown)
-		}
+	found := make([]nearest, len(nodes))
+	if q.delayed == nil {
 		for i := range found {
-			if err := judge(from+i, found[i]); err != nil {
-				return err
-			}
+			found[i].node = free.node(&nodes[i])
 		}
-		return nil
-	})
+	} else if unknown := free.nearest(q.query, nodes, found); len(unknown) > 0 {
+		free.learn(q.query.class, unknown)
+	}
+	for i := range found {
+		if err := judge(i, found[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // against tells why there is no plan for the node, or "".
@@ -155,7 +154,7 @@ func (f *podFacts) reaches(node *v1.Node, n *namedVolume) bool {
 	return ok && slices.Contains(n.values, value)
 }
 
-// minShare is how many nodes make it worth to wake another processor.
+// minShare is how many plans make it worth to wake another processor.
 const minShare = 500
 
 // inParallel calls work for parts of 0..n.
