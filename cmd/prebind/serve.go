@@ -65,6 +65,7 @@ func serve(ctx context.Context, file string, cfg *config.PrebindConfiguration, k
 	logger.Info("starting", zap.String("version", build.Version), zap.String("commit", build.Commit),
 		zap.String("go", build.GoVersion), zap.String("kubernetes", build.Kubernetes), zap.String("config", file))
 
+	limitGarbage()
 	api, err := newClients(kubeconfig, cfg.ClientConnection)
 	if err != nil {
 		return &runtimeError{err}
