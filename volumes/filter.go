@@ -33,11 +33,18 @@ type Node struct {
 // is in no cache is refused. It may wait a moment: for the bind call of the pod
 // before, see offers, and for the watch when no node is left, see filterGrace.
 // Nothing that it says against a node can be helped by preempting pods, which
-// frees no volume. The error is a fault.
+// frees no volume. The error is a fault, also that the nodes are not all and
+// others will do, see sendBack.
 func (p *Prebinder) Filter(ctx context.Context, pod *v1.Pod, nodes []Node) ([]string, error) {
 	reasons, err := p.judge(ctx, pod, nodes)
-	if err != nil || len(nodes) == 0 || slices.Contains(reasons, "") || !p.graces.take() {
+	if err != nil || len(nodes) == 0 || slices.Contains(reasons, "") {
 		return reasons, err
+	}
+	if err := p.sendBack(ctx, pod, nodes); err != nil {
+		return nil, err
+	}
+	if !p.graces.take() {
+		return reasons, nil
 	}
 	return p.awaitNode(ctx, pod, nodes, reasons)
 }

@@ -48,6 +48,7 @@ type Prebinder struct {
 	reservations *reservations
 	graces       graces
 	offers       offers
+	unseen       unseen
 	lookups      chan struct{} // holds one for each list of events under way
 	handled      map[string]cache.ResourceEventHandlerRegistration
 

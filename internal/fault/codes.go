@@ -66,6 +66,9 @@ const (
 	NodeConflict Code = "NodeConflict"
 	// NoVolume: no available volume fits, and the class provisions none.
 	NoVolume Code = "NoVolume"
+	// NodesUnseen: no volumes on the nodes that the scheduler has looked at, but on
+	// others. Of filter calls only.
+	NodesUnseen Code = "NodesUnseen"
 	// NoCapacity: the storage reachable from the node is too full.
 	NoCapacity Code = "NoCapacity"
 	// SelectedNodeConflict: the claim is being provisioned for another node.

@@ -64,7 +64,7 @@ func summary(problems []Problem) []string {
 }
 
 func TestCheck(t *testing.T) {
-	full := []string{bothLists, "    multiPoint: {disabled: [{name: VolumeBinding}]}\n", "extenders:\n", "extenders:\n" + filterEntry, "profiles:\n", "percentageOfNodesToScore: 100\nprofiles:\n"}
+	full := []string{bothLists, "    multiPoint: {disabled: [{name: VolumeBinding}]}\n", "extenders:\n", "extenders:\n" + filterEntry}
 	profile := func(lists string) []string {
 		return []string{"extenders:\n", "- schedulerName: batch\n  plugins:\n" + lists + "extenders:\n"}
 	}
@@ -179,20 +179,12 @@ func TestCheck(t *testing.T) {
 		"httpTimeout in stock":    {edits: []string{"11m", "5s", "  plugins:\n" + bothLists, ""}, mode: ModeStock, want: []string{"advice http-timeout extenders[0].httpTimeout"}},
 
 		"one entry for all verbs": {
-			edits: []string{bothLists, "    multiPoint: {disabled: [{name: VolumeBinding}]}\n", "  bindVerb: bind\n", "  bindVerb: bind\n  filterVerb: filter\n  prioritizeVerb: prioritize\n  weight: 1\n", "profiles:\n", "percentageOfNodesToScore: 100\nprofiles:\n"}, mode: ModeFull,
+			edits: []string{bothLists, "    multiPoint: {disabled: [{name: VolumeBinding}]}\n", "  bindVerb: bind\n", "  bindVerb: bind\n  filterVerb: filter\n  prioritizeVerb: prioritize\n  weight: 1\n"}, mode: ModeFull,
 			want: []string{"fault shared-entry extenders[0].filterVerb"},
 		},
 		"full without a filter entry": {
 			edits: full[:2], mode: ModeFull,
 			want: []string{"fault nobody-filters profiles[0].plugins.filter"},
-		},
-		"full, not all nodes": {
-			edits: append(full, "percentageOfNodesToScore: 100\n", ""), mode: ModeFull,
-			want: []string{"advice some-nodes-unseen percentageOfNodesToScore"},
-		},
-		"full, not all nodes in a profile": {
-			edits: append(full, "- schedulerName: default-scheduler\n", "- schedulerName: default-scheduler\n  percentageOfNodesToScore: 50\n"), mode: ModeFull,
-			want: []string{"advice some-nodes-unseen profiles[0].percentageOfNodesToScore"},
 		},
 		"full without scores": {
 			edits: append(full, "  prioritizeVerb: prioritize\n  weight: 1\n", ""), mode: ModeFull,

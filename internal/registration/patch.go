@@ -49,7 +49,6 @@ func Patch(data []byte, o Options) ([]byte, error) {
 	if err := f.patchExtenders(o); err != nil {
 		return nil, err
 	}
-	f.patchPercentage(o.Mode)
 	if o.KubeconfigPath != "" && f.cfg.ClientConnection.Kubeconfig == "" {
 		set(open(f.root, "clientConnection", yaml.MappingNode), "kubeconfig", text(o.KubeconfigPath))
 	}

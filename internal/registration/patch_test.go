@@ -116,7 +116,6 @@ func TestPatchThroughAllModes(t *testing.T) {
 func TestPatchWithoutMarks(t *testing.T) {
 	unmarked := strings.ReplaceAll(patch(t, theirs, mtls(ModeFull)), " # prebind", "")
 	want := edit(t, theirs, "      - name: VolumeBinding # ours\n", "") // no longer told apart from ours
-	want += "percentageOfNodesToScore: 100\n"                           // which may be theirs
 	if got := patch(t, unmarked, Options{Mode: ModeNone}); got != want {
 		t.Errorf("taken out of mode full (-want +got):\n%s", cmp.Diff(want, got))
 	}

@@ -21,7 +21,6 @@ func (c *checker) checkProfiles() {
 		c.checkBindTimeout(i, p, s)
 	}
 	c.found.Mode = c.mode()
-	c.checkPercentage()
 	c.checkAlike()
 }
 

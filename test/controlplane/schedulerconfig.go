@@ -43,9 +43,9 @@ type SchedulerOptions struct {
 	HTTPTimeout time.Duration
 	// WholeNodes makes the scheduler send nodes, not their names, in ModeFull.
 	WholeNodes bool
-	// SomeNodes leaves percentageOfNodesToScore to the scheduler in ModeFull, which
-	// then looks at a part of a large cluster's nodes. Else it is 100.
-	SomeNodes bool
+	// AllNodes sets percentageOfNodesToScore to 100 in ModeFull. Else the scheduler
+	// looks at a part of a large cluster's nodes.
+	AllNodes bool
 	// PodInitialBackoffSeconds and PodMaxBackoffSeconds are the pauses before a
 	// pod that failed is tried again. Zero: the defaults, 1 and 10.
 	PodInitialBackoffSeconds, PodMaxBackoffSeconds int64
@@ -139,9 +139,7 @@ func (o SchedulerOptions) applyFull(config, profile, bind map[string]any) {
 		plugins[point] = map[string]any{"disabled": []any{map[string]any{"name": "VolumeBinding"}}}
 	}
 	profile["plugins"] = plugins
-	// Else the scheduler shows an extender some of the nodes, the first ones that
-	// suit it, and no volume need be on these.
-	if !o.SomeNodes {
+	if o.AllNodes {
 		config["percentageOfNodesToScore"] = 100
 	}
 	filter := maps.Clone(bind)

@@ -33,6 +33,7 @@ func TestModeFull(t *testing.T) {
 				"reasons":                           testReasons,
 				"nothing is preempted in vain":      testNothingPreempted,
 				"more pods than volumes":            testScarceVolumes,
+				"nodes that are not shown":          testUnseenNodes,
 			} {
 				t.Run(name, run)
 			}
@@ -131,9 +132,8 @@ func testNothingPreempted(t *testing.T) {
 	}
 }
 
-// 100 pods at once over 60 volumes on 20 nodes: nothing is assumed between a
-// filter call and the bind call, so pods may be sent after the same volume. 60
-// are bound, and the rest once there are volumes.
+// 100 pods at once over 60 volumes on 20 nodes: 60 are bound, and the rest once
+// there are volumes.
 func testScarceVolumes(t *testing.T) {
 	f := newScheduled(t, controlplane.ModeFull, 20)
 	const pods, pvs = 100, 60
@@ -157,6 +157,27 @@ func testScarceVolumes(t *testing.T) {
 	}
 	f.bound(names...)
 	t.Logf("and over all: %v", difference(before, f.bindCalls()))
+}
+
+// Of 300 nodes the scheduler shows half, and each pod's volume is on one.
+func testUnseenNodes(t *testing.T) {
+	f := newScheduled(t, controlplane.ModeFull, 300)
+	want := map[string]string{}
+	var pods []string
+	for i, node := range []int{10, 160, 290} {
+		name := fmt.Sprint("rare", i)
+		class := f.class(newLocalClass(name))
+		f.volume(newVolume(name, class, f.nodes[node]))
+		f.claim(newClaim(name, class))
+		f.pod(newPod(name, "", name))
+		want[name], pods = f.nodes[node], append(pods, name)
+	}
+	f.bound(pods...)
+	for name, node := range want {
+		if got := f.getPod(name).Spec.NodeName; got != node {
+			t.Errorf("pod %s is on %s, want %s", name, got, node)
+		}
+	}
 }
 
 // availables waits for n free volumes of the class local.

@@ -16,9 +16,6 @@ leaderElection:
   resourceName: {{ . }}
   resourceNamespace: {{ $.root.Release.Namespace }}
   {{- end }}
-{{- if eq .mode "full" }}
-percentageOfNodesToScore: 100 # or prebind would be shown some nodes only, and the volume may be elsewhere
-{{- end }}
 profiles:
 - schedulerName: {{ .name }}
   {{- if eq .mode "bind" }}

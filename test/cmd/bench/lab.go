@@ -61,7 +61,7 @@ func (l *lab) start(ctx context.Context, s scenario, v variant) error {
 	if err := l.cp.StartControllerManager(ctx, args...); err != nil {
 		return err
 	}
-	options := controlplane.SchedulerOptions{Mode: v.Mode, ClientQPS: int64(s.SchedulerQPS), SomeNodes: s.SomeNodes}
+	options := controlplane.SchedulerOptions{Mode: v.Mode, ClientQPS: int64(s.SchedulerQPS), AllNodes: !s.SomeNodes}
 	if v.Mode != controlplane.ModeNone {
 		if err := l.startPrebind(ctx, v); err != nil {
 			return err
