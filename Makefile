@@ -31,7 +31,9 @@ BENCHSTAT         := $(BIN)/benchstat-$(BENCHSTAT_VERSION)
 BENCH       ?= .
 COUNT       ?= 6
 BENCHTIME   ?= 200ms
-GO_BENCH    := go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -benchtime $(BENCHTIME) -timeout 60m ./volumes ./server
+GO_BENCH_RUN = go test -run '^$$' -benchmem -count $(COUNT) -benchtime $(BENCHTIME) -timeout 60m -bench
+# All: of cmd/prebind the filter call, the other one there measures memory.
+GO_BENCH     = { $(GO_BENCH_RUN) '$(BENCH)' ./volumes ./server $(if $(filter .,$(BENCH)),&& $(GO_BENCH_RUN) FilterCall ./cmd/prebind); }
 
 .DEFAULT_GOAL := help
 

@@ -31,7 +31,7 @@ type plan struct {
 
 // parse reads a command and its flags.
 func parse(command string, args []string, stderr io.Writer) (*plan, error) {
-	p := &plan{command: strings.Join(append([]string{"bench", command}, args...), " ")}
+	p := &plan{}
 	flags := flag.NewFlagSet("bench "+command, flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.Uint64Var(&p.seed, "seed", 1, "draws the sizes of volumes and claims")
@@ -61,7 +61,19 @@ func parse(command string, args []string, stderr io.Writer) (*plan, error) {
 	case p.dir == "" && (p.resume || p.page != ""):
 		return nil, errors.New("-out is required with render, -keep and -page")
 	}
+	p.command = describe(command, flags)
 	return p, finish()
+}
+
+// describe is the command line but for where the report goes.
+func describe(command string, flags *flag.FlagSet) string {
+	text := "bench " + command
+	flags.Visit(func(f *flag.Flag) {
+		if f.Name != "out" && f.Name != "page" {
+			text += fmt.Sprintf(" -%s=%s", f.Name, f.Value)
+		}
+	})
+	return text
 }
 
 // allFlags are those of `bench all`.

@@ -17,7 +17,7 @@ func sample() *report {
 		return measurement{
 			Variant: v, Pods: 3, PodsPerSecond: rate, SchedulingMilliseconds: 100 / rate,
 			Latency: summarize([]time.Duration{took, took, 2 * took}),
-			CPU:     cpuTimes{"kube-apiserver": 10, "prebind": 2.5},
+			CPU:     cpuTimes{"kube-apiserver": 10, "prebind": 2.5, stolen: 1},
 		}
 	}
 	small := scenario{Name: "burst-2000", Kind: burst, World: world{50, 10}, Pods: 3, ControllerManagerQPS: fastQPS}
@@ -47,9 +47,9 @@ func TestReportComparesWithStockAndGoals(t *testing.T) {
 		"0.50 of the rate at 50 nodes             at least 0.67 of the rate at 50 nodes  **no**",
 		"100,000 volumes, 100,000 claims, peak memory", "500 MiB", "at most 600 MiB",
 		"21.0 s", "at most 20 s",
-		"burst-5000: burst of 3 pods, 5,000 nodes x 20 volumes; requests/s: controller manager 2,000, kube-scheduler its default 50",
+		"burst-5000: burst of 3 pods, 5,000 nodes x 20 volumes, percentageOfNodesToScore 100 in mode full; requests/s: controller manager 2,000, kube-scheduler its default 50",
 		"full/Controller  failed: no pod was bound\n",
-		"burst-2000  full/Direct  0.0   10.0            0.0                      0.0             2.5      0.0    12.5  75 %",
+		"burst-2000  full/Direct  0.0   10.0            0.0                      0.0             2.5      0.0    12.5  75 %            1.0",
 		"full/Direct  3     120.0   6.00     50.0    100.0   100.0   0.00           0.83",
 	} {
 		if !strings.Contains(text, want) {

@@ -44,7 +44,8 @@ type scenario struct {
 	ControllerManagerQPS int `json:"controllerManagerQPS,omitempty"`
 	SchedulerQPS         int `json:"schedulerQPS,omitempty"`
 	// SomeNodes lets the scheduler look at some nodes only in mode full, too, as it
-	// does by itself in a large cluster.
+	// does by itself in a large cluster. Else it looks at all, so that nothing is
+	// left to chance.
 	SomeNodes bool `json:"someNodes,omitempty"`
 	// ProbeFilter adds calls of /v1/filter for all nodes, before a burst.
 	ProbeFilter bool `json:"probeFilter,omitempty"`
@@ -69,8 +70,11 @@ func (s scenario) title() string {
 	if s.Kind == plain {
 		text = fmt.Sprintf(what+", %s nodes", thousands(s.Pods), thousands(s.World.Nodes))
 	}
-	if s.SomeNodes {
-		text += ", the scheduler looks at as many as it likes"
+	switch {
+	case s.SomeNodes:
+		text += ", the scheduler's own percentageOfNodesToScore"
+	case s.World.Nodes > 100: // of fewer the scheduler looks at all
+		text += ", percentageOfNodesToScore 100 in mode full"
 	}
 	qps := func(set, standard int) string {
 		if set == 0 {
