@@ -108,7 +108,11 @@ func (r *report) cpuTable() (table, bool) {
 				row = append(row, fmt.Sprintf("%.1f", m.CPU[name]))
 			}
 			share := m.CPU.sum() / 1000 * m.PodsPerSecond / float64(r.Processors)
-			t.rows = append(t.rows, append(row, fmt.Sprintf("%.1f", m.CPU.sum()), fmt.Sprintf("%.0f %%", share*100), fmt.Sprintf("%.1f", m.CPU[stolen])))
+			denied := "" // not measured
+			if ms, ok := m.CPU[stolen]; ok {
+				denied = fmt.Sprintf("%.1f", ms)
+			}
+			t.rows = append(t.rows, append(row, fmt.Sprintf("%.1f", m.CPU.sum()), fmt.Sprintf("%.0f %%", share*100), denied))
 		}
 	}
 	return t, len(t.rows) > 0

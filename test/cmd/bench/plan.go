@@ -168,7 +168,13 @@ func (p *plan) scaleFlags(flags *flag.FlagSet) func() error {
 func (p *plan) measure(ctx context.Context, r *report, progress io.Writer) (err error) {
 	out := console.New(progress)
 	defer out.Done()
-	r.Command, r.Seed, r.Started, r.Commit = p.command, p.seed, time.Now(), commit(ctx)
+	began, done := time.Now(), func() {}
+	if p.resume && !r.Started.IsZero() {
+		r.Again = append(r.Again, repeat{p.names(), commit(ctx), began})
+	} else {
+		r.Command, r.Seed, r.Started, r.Commit = p.command, p.seed, began, commit(ctx)
+		done = func() { r.Minutes = time.Since(began).Minutes() }
+	}
 	l, err := newLab(ctx, progress, out, p.seed)
 	if err != nil {
 		return err
@@ -186,6 +192,7 @@ func (p *plan) measure(ctx context.Context, r *report, progress io.Writer) (err 
 			return err
 		}
 		r.put(measured)
+		done()
 		if err := p.save(r); err != nil {
 			return err
 		}
@@ -196,7 +203,20 @@ func (p *plan) measure(ctx context.Context, r *report, progress io.Writer) (err 
 	if r.Scale, err = l.measureScale(ctx, *p.scale); err != nil {
 		return fmt.Errorf("measuring memory and start: %w", err)
 	}
+	done()
 	return p.save(r)
+}
+
+// names are those of what is measured.
+func (p *plan) names() string {
+	var names []string
+	for _, s := range p.scenarios {
+		names = append(names, s.Name)
+	}
+	if p.scale != nil {
+		names = append(names, "scale")
+	}
+	return strings.Join(names, ", ")
 }
 
 func (l *lab) measureScenario(ctx context.Context, s scenario) (result, error) {
@@ -229,7 +249,6 @@ func (r *report) put(measured result) {
 }
 
 func (p *plan) save(r *report) error {
-	r.Minutes = time.Since(r.Started).Minutes()
 	if p.dir == "" {
 		return nil
 	}

@@ -23,8 +23,16 @@ type report struct {
 	Seed       uint64    `json:"seed"`
 	Started    time.Time `json:"started"`
 	Minutes    float64   `json:"minutes"`
+	Again      []repeat  `json:"again,omitempty"` // what was measured after that
 	Scenarios  []result  `json:"scenarios,omitempty"`
 	Scale      *scale    `json:"scale,omitempty"`
+}
+
+// repeat is a later run that has measured a part anew.
+type repeat struct {
+	What    string    `json:"what"` // names of scenarios
+	Commit  string    `json:"commit,omitempty"`
+	Started time.Time `json:"started"`
 }
 
 // result is what a scenario came to.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/prebind/prebind/test/internal/console"
 )
@@ -148,7 +149,14 @@ func (r *report) markdown(plots []plotFile, folder string) string {
 	if r.Commit != "" {
 		fmt.Fprintf(&b, " at %s", r.Commit)
 	}
-	fmt.Fprintf(&b, ", seed %d, %s, %.0f minutes.\n", r.Seed, r.Started.UTC().Format("2 January 2006"), r.Minutes)
+	fmt.Fprintf(&b, ", seed %d, %s, %.0f minutes.\n", r.Seed, day(r.Started), r.Minutes)
+	for _, again := range r.Again {
+		fmt.Fprintf(&b, "%s: again on %s", again.What, day(again.Started))
+		if again.Commit != "" {
+			fmt.Fprintf(&b, " at %s", again.Commit)
+		}
+		b.WriteString(".\n")
+	}
 	for i, t := range r.tables() {
 		fmt.Fprintf(&b, "\n### %s\n\n", t.title)
 		writeRow(&b, t.header)
@@ -165,6 +173,8 @@ func (r *report) markdown(plots []plotFile, folder string) string {
 	}
 	return b.String()
 }
+
+func day(t time.Time) string { return t.UTC().Format("2 January 2006") }
 
 func writeRow(b *strings.Builder, cells []string) {
 	b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
