@@ -176,9 +176,9 @@ func (p *Prebinder) completeClaim(ctx context.Context, i *item) error {
 const turn = 25 * time.Millisecond
 
 // shown waits until the cache shows what seen asks for, no longer than a turn, and
-// tells whether it does. keys name the objects.
-func (p *Prebinder) shown(ctx context.Context, seen func() bool, keys ...string) bool {
-	watch := p.signals.subscribe(keys...)
+// tells whether it does. key names the object.
+func (p *Prebinder) shown(ctx context.Context, seen func() bool, key string) bool {
+	watch := p.signals.subscribe(key)
 	defer watch.close()
 	over := time.NewTimer(turn)
 	defer over.Stop()

@@ -2,6 +2,7 @@ package volumes
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -44,21 +45,11 @@ func (u *unseen) take(pod types.UID, limit int) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	now := time.Now()
-	if len(u.pods) >= maxUnseen {
-		for uid, p := range u.pods {
-			if now.After(p.until) {
-				delete(u.pods, uid)
-			}
-		}
-	}
 	p, known := u.pods[pod]
-	switch {
-	case known && now.After(p.until), !known:
-		if !known && len(u.pods) >= maxUnseen {
-			return false
-		}
+	if now.After(p.until) { // also a pod that is new
 		p = unseenPod{until: now.Add(unseenAge)}
-	case p.times >= limit:
+	}
+	if p.times >= limit || (!known && !u.room(now)) {
 		return false
 	}
 	p.times++
@@ -67,6 +58,22 @@ func (u *unseen) take(pod types.UID, limit int) bool {
 	}
 	u.pods[pod] = p
 	return true
+}
+
+// spent tells whether take would refuse the pod, which spares the look for a node.
+func (u *unseen) spent(pod types.UID, limit int) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	p := u.pods[pod]
+	return p.times >= limit && !time.Now().After(p.until)
+}
+
+// room tells whether one more pod can be remembered. The caller has the lock.
+func (u *unseen) room(now time.Time) bool {
+	if len(u.pods) >= maxUnseen {
+		maps.DeleteFunc(u.pods, func(_ types.UID, p unseenPod) bool { return now.After(p.until) })
+	}
+	return len(u.pods) < maxUnseen
 }
 
 // sendBack returns a fault if none of the nodes will do, but one will that the
@@ -86,6 +93,10 @@ func (p *Prebinder) sendBack(ctx context.Context, pod *v1.Pod, nodes []Node) err
 	if err != nil || len(all) <= len(nodes) {
 		return err
 	}
+	limit := unseenRounds * ((len(all) + len(nodes) - 1) / len(nodes))
+	if p.unseen.spent(pod.UID, limit) {
+		return nil
+	}
 	shown := make(map[string]struct{}, len(nodes))
 	for i := range nodes {
 		shown[nodes[i].Name] = struct{}{}
@@ -101,8 +112,7 @@ func (p *Prebinder) sendBack(ctx context.Context, pod *v1.Pod, nodes []Node) err
 		return err
 	}
 	fits := slices.Index(reasons, "")
-	rounds := (len(all) + len(nodes) - 1) / len(nodes)
-	if fits < 0 || !p.unseen.take(pod.UID, unseenRounds*rounds) {
+	if fits < 0 || !p.unseen.take(pod.UID, limit) {
 		return nil
 	}
 	return fault.New(fault.NodesUnseen, "pod %s/%s: the %d nodes that kube-scheduler has looked at have no volumes for it, but others do, such as %s; next time it looks at others",

@@ -166,17 +166,7 @@ func testEqualVolumes(t *testing.T, mode controlplane.Mode) {
 		names = append(names, name)
 		f.volumeNoWait(newVolume(name, f.local, f.nodes[i%20]))
 	}
-	f.eventually("all volumes are available", func() bool {
-		list, err := f.client.CoreV1().PersistentVolumes().List(f.ctx, metav1.ListOptions{})
-		f.must(err)
-		free := 0
-		for _, pv := range list.Items {
-			if pv.Spec.StorageClassName == f.local && pv.Status.Phase == v1.VolumeAvailable {
-				free++
-			}
-		}
-		return free == 60
-	})
+	f.availables(60)
 	for _, name := range names {
 		f.claim(newClaim(name, f.local))
 		f.pod(newPod(name, "", name))

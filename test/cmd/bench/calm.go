@@ -53,13 +53,22 @@ func (l *lab) calm(ctx context.Context) error {
 func processorTime(programs []*controlplane.Process) (time.Duration, bool) {
 	total := time.Duration(0)
 	for _, p := range programs {
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID()))
-		if err != nil {
+		used, told := processTime(p.PID())
+		if !told {
 			return 0, false
 		}
-		total += statTime(string(text))
+		total += used
 	}
 	return total, true
+}
+
+// processTime is what one process has used; false: the kernel does not tell it.
+func processTime(pid int) (time.Duration, bool) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, false
+	}
+	return statTime(string(text)), true
 }
 
 // statTime reads user and system time from /proc/PID/stat, where they are fields

@@ -67,11 +67,8 @@ func (t cpuTimes) sum() float64 {
 // processorMilliseconds is what a process has used; 0 where the kernel does not
 // tell it.
 func processorMilliseconds(pid int) float64 {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0
-	}
-	return float64(statTime(string(text))) / float64(time.Millisecond)
+	used, _ := processTime(pid)
+	return float64(used) / float64(time.Millisecond)
 }
 
 // stolenMilliseconds is what all processors of the machine have been denied since
