@@ -79,14 +79,19 @@ func NewCaches(client kubernetes.Interface) (*Caches, error) {
 	}
 	c.free, c.room = newFreeIndex(c.volume), newCapacityIndex(c.capacity)
 	c.free.cachedNode = c.node
-	if err := pods.SetTransform(trimPod); err != nil {
-		return nil, fmt.Errorf("setting the transform of pods: %w", err)
+	alike := &common{}
+	for name, transform := range map[string]cache.TransformFunc{
+		"pods":                   trimPod,
+		"nodes":                  trimNode,
+		"persistentvolumeclaims": alike.trimClaim,
+		"persistentvolumes":      alike.trimVolume,
+	} {
+		if err := c.informer[name].SetTransform(transform); err != nil {
+			return nil, fmt.Errorf("setting the transform of %s: %w", name, err)
+		}
 	}
 	if err := pods.AddIndexers(cache.Indexers{indexClaim: usedClaims}); err != nil {
 		return nil, fmt.Errorf("indexing pods: %w", err)
-	}
-	if err := c.informer["nodes"].SetTransform(trimNode); err != nil {
-		return nil, fmt.Errorf("setting the transform of nodes: %w", err)
 	}
 	if err := c.informer["nodes"].AddIndexers(cache.Indexers{indexChanged: c.noteChange}); err != nil {
 		return nil, fmt.Errorf("indexing nodes: %w", err)

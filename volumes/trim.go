@@ -1,6 +1,8 @@
 package volumes
 
 import (
+	"strings"
+
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,7 +53,7 @@ func trimNode(obj any) (any, error) {
 		return obj, nil
 	}
 	trimmed := &v1.Node{ObjectMeta: trimmedMeta(&node.ObjectMeta)}
-	trimmed.Labels = node.Labels
+	trimmed.Labels = onceKeys(node.Labels, every)
 	return trimmed, nil
 }
 
@@ -64,4 +66,64 @@ func trimmedMeta(m *metav1.ObjectMeta) metav1.ObjectMeta {
 		CreationTimestamp: m.CreationTimestamp,
 		DeletionTimestamp: m.DeletionTimestamp,
 	}
+}
+
+// trimClaim drops what others keep at a claim. Of its status, the phase alone is
+// read: a resize is not ours.
+func (c *common) trimClaim(obj any) (any, error) {
+	claim, ok := obj.(*v1.PersistentVolumeClaim)
+	if !ok {
+		return obj, nil // a tombstone
+	}
+	trimNotes(&claim.ObjectMeta)
+	claim.Labels = nil
+	claim.Status = v1.PersistentVolumeClaimStatus{Phase: claim.Status.Phase}
+
+	onceEach(claim.Spec.AccessModes)
+	c.sizes(&claim.Spec.Resources.Requests)
+	if class := claim.Spec.StorageClassName; class != nil {
+		once(class)
+	}
+	once(&claim.Status.Phase)
+	return claim, nil
+}
+
+// trimVolume drops what the kubelet and the driver alone need to mount a volume.
+func (c *common) trimVolume(obj any) (any, error) {
+	pv, ok := obj.(*v1.PersistentVolume)
+	if !ok {
+		return obj, nil
+	}
+	trimNotes(&pv.ObjectMeta)
+	pv.Labels = onceKeys(pv.Labels, every) // claims select by them
+	if csi := pv.Spec.CSI; csi != nil {
+		pv.Spec.CSI = &v1.CSIPersistentVolumeSource{Driver: csi.Driver, VolumeHandle: csi.VolumeHandle}
+		once(&pv.Spec.CSI.Driver)
+	}
+
+	onceEach(pv.Spec.AccessModes)
+	c.sizes(&pv.Spec.Capacity)
+	if required := requiredAffinity(pv); required != nil {
+		for _, term := range required.NodeSelectorTerms {
+			for i := range term.MatchExpressions {
+				once(&term.MatchExpressions[i].Key)
+				once(&term.MatchExpressions[i].Operator)
+			}
+		}
+	}
+	once(&pv.Spec.StorageClassName)
+	once(&pv.Spec.PersistentVolumeReclaimPolicy)
+	once(&pv.Status.Phase)
+	return pv, nil
+}
+
+// trimNotes keeps the annotations of Kubernetes' own domains: the ways in which
+// schedulers, provisioners and controllers talk about a claim or a volume.
+func trimNotes(m *metav1.ObjectMeta) {
+	m.ManagedFields = nil
+	m.Annotations = onceKeys(m.Annotations, func(key string) bool {
+		domain, _, _ := strings.Cut(key, "/")
+		return key != v1.LastAppliedConfigAnnotation && (domain == "kubernetes.io" || strings.HasSuffix(domain, ".kubernetes.io"))
+	})
+	onceEach(m.Finalizers)
 }
