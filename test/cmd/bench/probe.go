@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -94,9 +95,18 @@ func (p *probe) idle(ctx context.Context, nodes int) ([]time.Duration, error) {
 	return samples, nil
 }
 
+// alone makes the calls while the controller manager is halted: with so many
+// volumes it never comes to rest, and would have half of the machine.
+func (r *series) alone(ctx context.Context, p *probe) ([]time.Duration, error) {
+	if err := r.cp.ControllerManager().Freeze(); err != nil {
+		return nil, err
+	}
+	samples, err := p.idle(ctx, r.scenario.World.Nodes)
+	return samples, errors.Join(err, r.cp.ControllerManager().Thaw())
+}
+
 // probed is atOnce with filter calls before it.
 func (r *series) probed(ctx context.Context) error {
-	nodes := r.scenario.World.Nodes
 	probe, err := r.newProbe(ctx)
 	if err != nil {
 		return fmt.Errorf("preparing filter calls: %w", err)
@@ -104,11 +114,11 @@ func (r *series) probed(ctx context.Context) error {
 	if err := r.calm(ctx); err != nil { // prebind has the claim by then
 		return err
 	}
-	idle, err := probe.idle(ctx, nodes)
+	idle, err := r.alone(ctx, probe)
 	if err != nil {
 		return err
 	}
-	r.filterCalls = &filterCalls{Nodes: nodes, Idle: summarize(idle)}
+	r.filterCalls = &filterCalls{Nodes: r.scenario.World.Nodes, Idle: summarize(idle)}
 	if err := r.atOnce(ctx); err != nil {
 		return err
 	}

@@ -111,6 +111,7 @@ func (r *series) atOnce(ctx context.Context) error {
 			return err
 		}
 	}
+	r.cpuBegan = r.cpuTimes()
 	if err := r.parallel(ctx, "pods made", r.pods, r.createPod); err != nil {
 		return fmt.Errorf("creating pods: %w", err)
 	}
