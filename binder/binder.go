@@ -59,7 +59,7 @@ type Binder struct {
 // New builds the plugins and returns a Binder. Plugin names that are unknown
 // or in a stage that they do not have are returned together in one error.
 func New(cfg Config) (*Binder, error) {
-	plugins, err := cfg.Registry.build(cfg.Plugins, Handle{Client: cfg.Client, Caches: cfg.Caches, Volumes: cfg.Volumes})
+	plugins, err := cfg.Registry.build(cfg.Plugins, Handle{Client: cfg.Client, Caches: cfg.Caches, Volumes: cfg.Volumes, Metrics: cfg.Metrics})
 	if err != nil {
 		return nil, err
 	}

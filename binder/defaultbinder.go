@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/prebind/prebind/internal/fault"
+	"github.com/prebind/prebind/internal/instrument"
 )
 
 // DefaultBinderName is the plugin's name in the configuration.
@@ -25,11 +26,15 @@ const postTimeout = 10 * time.Second
 // server refuses a pod of the same name that was made in the meantime.
 type defaultBinder struct {
 	client kubernetes.Interface
+	writes *instrument.Writes
 }
 
 var _ BindPlugin = (*defaultBinder)(nil)
 
-func newDefaultBinder(h Handle) (Plugin, error) { return &defaultBinder{client: h.Client}, nil }
+func newDefaultBinder(h Handle) (Plugin, error) {
+	writes, err := instrument.NewWrites(h.Metrics, instrument.Bindings)
+	return &defaultBinder{client: h.Client, writes: writes}, err
+}
 
 func (*defaultBinder) Name() string { return DefaultBinderName }
 
@@ -48,6 +53,7 @@ func (d *defaultBinder) Bind(ctx context.Context, call *Call) error {
 		timer := time.NewTimer(backoff.Step())
 		select {
 		case <-timer.C:
+			d.writes.Again(instrument.Bindings, err)
 		case <-ctx.Done():
 			timer.Stop()
 			return fault.New(fault.CodeOf(context.Cause(ctx)), "%s; the last try to bind: %w", fault.Detail(context.Cause(ctx)), err)
@@ -65,6 +71,7 @@ func (d *defaultBinder) attempt(ctx context.Context, call *Call) (done bool, err
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
 		Target:     v1.ObjectReference{Kind: "Node", Name: call.Node},
 	}, metav1.CreateOptions{})
+	d.writes.Sent(instrument.Bindings, postErr)
 	switch {
 	case postErr == nil:
 		return true, nil

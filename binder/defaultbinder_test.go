@@ -131,6 +131,18 @@ func TestDefaultBinderRetriesWhatMayPass(t *testing.T) {
 		wantText(t, e.bind(request("db-0")), "")
 		e.wrote("create pods/binding/db-0 (500)", "create pods/binding/db-0 (429)",
 			"create pods/binding/db-0 (connect: connection refused)", "create pods/binding/db-0")
+		if diff := cmp.Diff([]string{
+			"prebind_api_write_retries_total{after=conflict object=pods/binding} 0",
+			"prebind_api_write_retries_total{after=no_answer object=pods/binding} 1",
+			"prebind_api_write_retries_total{after=server_error object=pods/binding} 1",
+			"prebind_api_write_retries_total{after=throttled object=pods/binding} 1",
+			"prebind_api_writes_total{object=pods/binding result=no_answer} 1",
+			"prebind_api_writes_total{object=pods/binding result=server_error} 1",
+			"prebind_api_writes_total{object=pods/binding result=success} 1",
+			"prebind_api_writes_total{object=pods/binding result=throttled} 1",
+		}, testkit.Samples(t, e.metrics, "prebind_api_writes_total", "prebind_api_write_retries_total")); diff != "" {
+			t.Errorf("metrics (-want +got):\n%s", diff)
+		}
 	})
 }
 

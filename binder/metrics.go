@@ -4,6 +4,9 @@ import (
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/prebind/prebind/internal/fault"
+	"github.com/prebind/prebind/internal/instrument"
 )
 
 // Results of a plugin's run.
@@ -24,25 +27,17 @@ type metrics struct {
 }
 
 func newMetrics(registry prometheus.Registerer) (*metrics, error) {
-	// From a Binding alone (milliseconds) to a slow provisioner (minutes).
-	buckets := []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600}
 	m := &metrics{
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "prebind_bind_calls_total",
 			Help: "Bind calls by outcome (bound, alreadyBound, error) and, for errors, reason.",
 		}, []string{"outcome", "reason"}),
-		callDuration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "prebind_bind_call_duration_seconds", Buckets: buckets,
-			Help: "Time from the start of a bind call to its answer, by outcome.",
-		}, []string{"outcome"}),
-		stageDuration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "prebind_stage_duration_seconds", Buckets: buckets,
-			Help: "Time that a stage of the binding cycle took, all its plugins together, by result (success, error).",
-		}, []string{"stage", "result"}),
-		pluginDuration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "prebind_plugin_duration_seconds", Buckets: buckets,
-			Help: "Time that a plugin took in a stage of the binding cycle, by result (success, error, skip).",
-		}, []string{"stage", "plugin", "result"}),
+		callDuration: prometheus.NewHistogramVec(instrument.Histogram("prebind_bind_call_duration_seconds",
+			"Time from the start of a bind call to its answer, by outcome.", instrument.Waits()), []string{"outcome"}),
+		stageDuration: prometheus.NewHistogramVec(instrument.Histogram("prebind_stage_duration_seconds",
+			"Time that a stage of the binding cycle took, all its plugins together, by result (success, error).", instrument.Waits()), []string{"stage", "result"}),
+		pluginDuration: prometheus.NewHistogramVec(instrument.Histogram("prebind_plugin_duration_seconds",
+			"Time that a plugin took in a stage of the binding cycle, by result (success, error, skip).", instrument.Waits()), []string{"stage", "plugin", "result"}),
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "prebind_bind_calls_in_flight",
 			Help: "Bind calls running now.",
@@ -52,10 +47,13 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 			Help: "Unix time at which the last bind call came in, refused ones included; 0 before the first: no scheduler calls this replica.",
 		}),
 	}
-	for _, collector := range []prometheus.Collector{m.calls, m.callDuration, m.stageDuration, m.pluginDuration, m.inFlight, m.lastRequest} {
-		if err := registry.Register(collector); err != nil {
-			return nil, fmt.Errorf("registering the binder's metrics: %w", err)
-		}
+	// These start at 0, or an alert would not see the first.
+	m.calls.WithLabelValues(outcomeBound, "")
+	for _, code := range []fault.Code{fault.Internal, fault.Forbidden, fault.TooManyCalls} {
+		m.calls.WithLabelValues(outcomeError, string(code))
+	}
+	if err := instrument.Register(registry, m.calls, m.callDuration, m.stageDuration, m.pluginDuration, m.inFlight, m.lastRequest); err != nil {
+		return nil, fmt.Errorf("registering the binder's metrics: %w", err)
 	}
 	return m, nil
 }

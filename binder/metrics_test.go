@@ -4,53 +4,21 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
-	dto "github.com/prometheus/client_model/go"
 
 	"github.com/prebind/prebind/binder"
 	"github.com/prebind/prebind/internal/fault"
 	"github.com/prebind/prebind/internal/testkit"
 )
 
-// samples lists counters and gauges with their values, and histograms with
-// their counts.
+// samples lists all metrics, see testkit.Samples.
 func (e *env) samples() []string {
 	e.t.Helper()
-	families, err := e.metrics.Gather()
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	var lines []string
-	for _, family := range families {
-		for _, metric := range family.GetMetric() {
-			lines = append(lines, fmt.Sprintf("%s{%s} %v", family.GetName(), labels(metric), value(metric)))
-		}
-	}
-	slices.Sort(lines)
-	return lines
-}
-
-func labels(metric *dto.Metric) string {
-	var pairs []string
-	for _, label := range metric.GetLabel() {
-		pairs = append(pairs, label.GetName()+"="+label.GetValue())
-	}
-	return strings.Join(pairs, " ")
-}
-
-func value(metric *dto.Metric) any {
-	switch {
-	case metric.GetHistogram() != nil:
-		return metric.GetHistogram().GetSampleCount()
-	case metric.GetGauge() != nil:
-		return metric.GetGauge().GetValue()
-	}
-	return metric.GetCounter().GetValue()
+	return testkit.Samples(e.t, e.metrics)
 }
 
 func TestMetrics(t *testing.T) {
@@ -76,8 +44,11 @@ func TestMetrics(t *testing.T) {
 			"prebind_bind_calls_in_flight{} 0",
 			"prebind_bind_calls_total{outcome=alreadyBound reason=} 1",
 			"prebind_bind_calls_total{outcome=bound reason=} 1",
+			"prebind_bind_calls_total{outcome=error reason=Forbidden} 0",
+			"prebind_bind_calls_total{outcome=error reason=Internal} 0",
 			"prebind_bind_calls_total{outcome=error reason=NoCapacity} 1",
 			"prebind_bind_calls_total{outcome=error reason=PodNotFound} 1",
+			"prebind_bind_calls_total{outcome=error reason=TooManyCalls} 0",
 			fmt.Sprintf("prebind_last_bind_request_timestamp_seconds{} %v", now()),
 			"prebind_plugin_duration_seconds{plugin=a result=error stage=preBind} 1",
 			"prebind_plugin_duration_seconds{plugin=a result=success stage=preBind} 1",

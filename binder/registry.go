@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/prebind/prebind/volumes"
@@ -47,6 +48,8 @@ type Handle struct {
 	Client  kubernetes.Interface
 	Caches  *volumes.Caches
 	Volumes *volumes.Prebinder
+	// Metrics is where a plugin may register metrics of its own.
+	Metrics prometheus.Registerer
 }
 
 // Factory builds a plugin. It is called once per process and plugin name.

@@ -12,6 +12,7 @@ import (
 // bindVerb is POST /v1/bind.
 func (s *Server) bindVerb() verb[extenderv1.ExtenderBindingArgs, extenderv1.ExtenderBindingResult] {
 	return verb[extenderv1.ExtenderBindingArgs, extenderv1.ExtenderBindingResult]{
+		path:     pathBind,
 		maxBytes: s.cfg.MaxBindBytes,
 		call: func(ctx context.Context, id string, args *extenderv1.ExtenderBindingArgs) (extenderv1.ExtenderBindingResult, error) {
 			return extenderv1.ExtenderBindingResult{}, s.cfg.Binder.Bind(ctx, binder.Request{

@@ -137,6 +137,10 @@ func TestBindCallerGone(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
+	eventually(t, "the answer is counted as late", func() bool {
+		text := i.do(t, http.MethodGet, i.opsURL+"/metrics", "", nil).body
+		return strings.Contains(text, `prebind_late_answers_total{path="/v1/bind"} 1`)
+	})
 }
 
 // TestBindSlowBody: a client that sends half a body and waits is answered and

@@ -12,6 +12,7 @@ import (
 // filterVerb is POST /v1/filter.
 func (s *Server) filterVerb() verb[nodeArgs, encoded] {
 	return verb[nodeArgs, encoded]{
+		path:     pathFilter,
 		maxBytes: s.cfg.MaxFilterBytes,
 		call:     s.filter,
 		fail: func(err error) encoded {

@@ -22,6 +22,8 @@ type verb[Req, Resp any] struct {
 	maxBytes int64
 	// call does the work. Its error goes through fail.
 	call func(ctx context.Context, id string, req *Req) (Resp, error)
+	// path is the verb's own, for metrics.
+	path string
 	// fail is how the verb's wire type says that it failed. It never gets a
 	// nil error.
 	fail func(err error) Resp
@@ -47,18 +49,24 @@ func answer[Req, Resp any](s *Server, v verb[Req, Resp], w http.ResponseWriter, 
 	defer func() {
 		if p := recover(); p != nil {
 			s.logPanic(p, id, r.URL.Path)
-			resp = v.fail(fault.New(fault.Internal, "panic while serving %s, request %s: %v", r.URL.Path, id, p))
+			resp = v.failed(s, fault.New(fault.Internal, "panic while serving %s, request %s: %v", r.URL.Path, id, p))
 		}
 	}()
 	var req Req
 	if err := s.admit(w, r, v.maxBytes, &req); err != nil {
-		return v.fail(err)
+		return v.failed(s, err)
 	}
 	resp, err := v.call(r.Context(), id, &req)
 	if err != nil {
-		return v.fail(err)
+		return v.failed(s, err)
 	}
 	return resp
+}
+
+// failed counts the error and returns the answer for it.
+func (v verb[Req, Resp]) failed(s *Server, err error) Resp {
+	s.metrics.callErrors.WithLabelValues(v.path, string(fault.CodeOf(err))).Inc()
+	return v.fail(err)
 }
 
 // admit decodes a request, or logs why it gets no further. It is apart from

@@ -4,13 +4,18 @@ import (
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/prebind/prebind/internal/fault"
+	"github.com/prebind/prebind/internal/instrument"
 )
 
 // metrics of both listeners. A path that is not one of ours counts as "other",
 // so that no caller can add to the number of series.
 type metrics struct {
-	requests *prometheus.CounterVec
-	inFlight prometheus.Gauge
+	requests   *prometheus.CounterVec
+	inFlight   prometheus.Gauge
+	late       *prometheus.CounterVec
+	callErrors *prometheus.CounterVec
 	// nodesDuration is of filter and prioritize, for which the scheduler stands
 	// still. Bind calls, which wait, are the binder's to measure.
 	nodesDuration *prometheus.HistogramVec
@@ -30,11 +35,18 @@ func newMetrics(registry prometheus.Registerer, overTLS bool) (*metrics, error) 
 			Name: "prebind_http_requests_in_flight",
 			Help: "HTTP requests being served now.",
 		}),
-		nodesDuration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "prebind_nodes_call_duration_seconds",
-			Help:    "Time of a filter or prioritize call, body and answer included, by path.",
-			Buckets: prometheus.ExponentialBuckets(0.00025, 2, 14), // to 2 s
+		late: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "prebind_late_answers_total",
+			Help: "Answers that nobody read, since the caller had hung up, by path.",
 		}, []string{"path"}),
+		callErrors: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "prebind_call_errors_total",
+			Help: "Bind, filter and prioritize calls answered with an error, by path and reason; those that are refused before they are looked at, too.",
+		}, []string{"path", "reason"}),
+		nodesDuration: prometheus.NewHistogramVec(instrument.Histogram("prebind_nodes_call_duration_seconds",
+			"Time of a filter or prioritize call, body and answer included, by path.",
+			prometheus.ExponentialBuckets(0.00025, 2, 14), // to 2 s
+		), []string{"path"}),
 		certificateExpiry: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "prebind_tls_certificate_expiration_timestamp_seconds",
 			Help: "Unix time at which the serving certificate in use expires.",
@@ -45,14 +57,16 @@ func newMetrics(registry prometheus.Registerer, overTLS bool) (*metrics, error) 
 		}, []string{"reason"}),
 	}
 	m.requests.WithLabelValues(pathBind, "200") // so that the series starts at 0
-	collectors := []prometheus.Collector{m.requests, m.inFlight, m.nodesDuration}
+	for _, path := range []string{pathBind, pathFilter, pathPrioritize} {
+		m.late.WithLabelValues(path)
+		m.callErrors.WithLabelValues(path, string(fault.NotReady))
+	}
+	collectors := []prometheus.Collector{m.requests, m.inFlight, m.late, m.callErrors, m.nodesDuration}
 	if overTLS {
 		collectors = append(collectors, m.certificateExpiry, m.clientRefusals)
 	}
-	for _, collector := range collectors {
-		if err := registry.Register(collector); err != nil {
-			return nil, fmt.Errorf("registering the server's metrics: %w", err)
-		}
+	if err := instrument.Register(registry, collectors...); err != nil {
+		return nil, fmt.Errorf("registering the server's metrics: %w", err)
 	}
 	return m, nil
 }

@@ -14,6 +14,7 @@ import (
 // see it: it then leaves us out and goes by the other scores.
 func (s *Server) prioritizeVerb() verb[nodeArgs, encoded] {
 	return verb[nodeArgs, encoded]{
+		path:     pathPrioritize,
 		maxBytes: s.cfg.MaxFilterBytes,
 		call:     s.prioritize,
 		fail: func(err error) encoded {

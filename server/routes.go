@@ -102,6 +102,9 @@ func (s *Server) observe(next http.Handler) http.Handler {
 				path = "other"
 			}
 			s.metrics.requests.WithLabelValues(path, strconv.Itoa(recorder.Status())).Inc()
+			if r.Context().Err() != nil {
+				s.metrics.late.WithLabelValues(path).Inc()
+			}
 		}()
 		next.ServeHTTP(recorder, r)
 	})

@@ -117,6 +117,7 @@ func TestMetrics(t *testing.T) {
 	i := start(t, server.Config{Binder: bindFunc(strictBinder), Registry: registry})
 	i.bind(t, validBody)
 	i.bind(t, "{}")
+	i.do(t, http.MethodPost, i.url+"/v1/filter", "null", nil)
 	i.do(t, http.MethodGet, i.url+"/v1/bind", "", nil)
 	i.do(t, http.MethodGet, i.url+"/a", "", nil)
 	i.do(t, http.MethodGet, i.url+"/b", "", nil)
@@ -126,10 +127,18 @@ func TestMetrics(t *testing.T) {
 		`prebind_http_requests_total{code="404",path="other"} 2`,
 		`prebind_http_requests_total{code="405",path="other"} 1`,
 		`prebind_http_requests_in_flight 1`,
+		`prebind_call_errors_total{path="/v1/bind",reason="NotReady"} 0`,
+		`prebind_call_errors_total{path="/v1/bind",reason="InvalidRequest"} 1`,
+		`prebind_call_errors_total{path="/v1/filter",reason="InvalidRequest"} 1`,
 	} {
 		if !strings.Contains(text, line+"\n") {
 			t.Errorf("/metrics lacks %s:\n%s", line, text)
 		}
+	}
+	// Native histograms come in this format alone.
+	protobuf := http.Header{"Accept": {"application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"}}
+	if got := i.do(t, http.MethodGet, i.opsURL+"/metrics", "", protobuf).header.Get("Content-Type"); !strings.HasPrefix(got, "application/vnd.google.protobuf") {
+		t.Errorf("Content-Type = %q, want protobuf", got)
 	}
 	families, err := registry.Gather()
 	if err != nil {

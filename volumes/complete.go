@@ -16,6 +16,7 @@ import (
 
 	"github.com/prebind/prebind/internal/ctxlog"
 	"github.com/prebind/prebind/internal/fault"
+	"github.com/prebind/prebind/internal/instrument"
 	"github.com/prebind/prebind/internal/logging"
 )
 
@@ -99,7 +100,7 @@ func (p *Prebinder) holdVolume(ctx context.Context, i *item) (held bool, err err
 			return held, err
 		}
 	}
-	err = p.persist(ctx, "persistentvolumes/status", func() string { return i.volume.Name }, try, reread)
+	err = p.persist(ctx, instrument.VolumeStatus, func() string { return i.volume.Name }, try, reread)
 	return held, err
 }
 
@@ -168,7 +169,7 @@ func (p *Prebinder) completeClaim(ctx context.Context, i *item) error {
 			return err
 		}
 	}
-	return p.persist(ctx, "persistentvolumeclaims", func() string { return name }, try, reread)
+	return p.persist(ctx, instrument.Claims, func() string { return name }, try, reread)
 }
 
 // turn is how long something that another has just done may take to come here by
@@ -215,7 +216,9 @@ func (p *Prebinder) patchPhase(ctx context.Context, pv *v1.PersistentVolume) (*v
 	if err != nil {
 		return nil, fmt.Errorf("encoding the patch of volume %s: %w", pv.Name, err)
 	}
-	return p.client.CoreV1().PersistentVolumes().Patch(ctx, pv.Name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: fieldManager}, "status")
+	now, err := p.client.CoreV1().PersistentVolumes().Patch(ctx, pv.Name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: fieldManager}, "status")
+	p.metrics.writes.Sent(instrument.VolumeStatus, err)
+	return now, err
 }
 
 // patchBound writes what the PV controller's bindClaimToVolume does.
@@ -231,7 +234,7 @@ func (p *Prebinder) patchBound(ctx context.Context, claim *v1.PersistentVolumeCl
 	if err != nil {
 		return nil, fmt.Errorf("encoding the patch of claim %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
-	return p.client.CoreV1().PersistentVolumeClaims(claim.Namespace).Patch(ctx, claim.Name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: fieldManager})
+	return p.patchClaim(ctx, claim, data)
 }
 
 // claimedBefore are the volumes that were seen claimed in phase Available and in

@@ -2,11 +2,13 @@ package volumes_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,9 +26,10 @@ const node7 = "node-7"
 // "at once" ends in no time at all.
 type env struct {
 	*testkit.API
-	t      *testing.T
-	p      *volumes.Prebinder
-	caches *volumes.Caches
+	t       *testing.T
+	p       *volumes.Prebinder
+	caches  *volumes.Caches
+	metrics *prometheus.Registry
 }
 
 // bubble runs f in a bubble.
@@ -36,13 +39,14 @@ func bubble(t *testing.T, f func(t *testing.T)) {
 }
 
 // start returns an env with node-7, the classes local and fast, and the
-// objects. At the end of the test no volume may still be reserved.
+// objects. At the end of the test no volume may still be reserved, and no claim
+// waited for.
 func start(t *testing.T, objects ...runtime.Object) *env {
 	t.Helper()
 	return startWith(t, volumes.Config{}, objects...)
 }
 
-// startWith does so with a configuration; client and caches are filled in.
+// startWith does so with a configuration; client, caches and metrics are filled in.
 func startWith(t *testing.T, cfg volumes.Config, objects ...runtime.Object) *env {
 	t.Helper()
 	api := testkit.NewAPI(t, testkit.Node(node7), testkit.Class("local"), testkit.Class("fast").Provisions("csi.example.com"))
@@ -51,7 +55,8 @@ func startWith(t *testing.T, cfg volumes.Config, objects ...runtime.Object) *env
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.Client, cfg.Caches = api.Client, caches
+	registry := prometheus.NewRegistry()
+	cfg.Client, cfg.Caches, cfg.Metrics = api.Client, caches, registry
 	p, err := volumes.New(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -63,6 +68,11 @@ func startWith(t *testing.T, cfg volumes.Config, objects ...runtime.Object) *env
 		if n := p.Reserved(); n != 0 {
 			t.Errorf("%d volumes are still reserved", n)
 		}
+		for _, line := range testkit.Samples(t, registry, "prebind_waiting_claims", "prebind_oldest_wait_seconds") {
+			if !strings.HasSuffix(line, " 0") {
+				t.Errorf("at the end: %s", line)
+			}
+		}
 		cancel()
 		caches.Wait()
 	})
@@ -72,7 +82,7 @@ func startWith(t *testing.T, cfg volumes.Config, objects ...runtime.Object) *env
 			t.Fatalf("the cache of %s is not synced", resource)
 		}
 	}
-	return &env{API: api, t: t, p: p, caches: caches}
+	return &env{API: api, t: t, p: p, caches: caches, metrics: registry}
 }
 
 // bind does what the VolumeBinding plugin does in a whole binding cycle.

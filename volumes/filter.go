@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -15,6 +16,8 @@ import (
 const (
 	reasonUnknownNode  = "node(s) were not known to prebind yet"
 	reasonSelectedNode = "node(s) weren't the one that a volume is being provisioned for"
+	// reasonSeparator stands between reasons, and in none that is about a node.
+	reasonSeparator = ", "
 )
 
 // Node is a node that the scheduler asks about.
@@ -36,33 +39,58 @@ type Node struct {
 // frees no volume. The error is a fault, also that the nodes are not all and
 // others will do, see sendBack.
 func (p *Prebinder) Filter(ctx context.Context, pod *v1.Pod, nodes []Node) ([]string, error) {
-	reasons, err := p.judge(ctx, pod, nodes)
-	if err != nil || len(nodes) == 0 || slices.Contains(reasons, "") {
-		return reasons, err
-	}
-	if err := p.sendBack(ctx, pod, nodes); err != nil {
-		return nil, err
-	}
-	if !p.graces.take() {
-		return reasons, nil
-	}
-	return p.awaitNode(ctx, pod, nodes, reasons)
-}
-
-// judge is Filter that does not wait for the watch.
-func (p *Prebinder) judge(ctx context.Context, pod *v1.Pod, nodes []Node) ([]string, error) {
-	facts, err := p.gather(ctx, &reader{caches: p.caches}, pod)
-	if err == nil && facts.chooses() && p.offers.await(ctx, pod.UID) {
-		facts, err = p.gather(ctx, &reader{caches: p.caches}, pod)
-	}
+	found, err := p.judge(ctx, pod, nodes)
 	if err != nil {
 		return nil, err
 	}
-	reasons, err := facts.judge(nodes)
-	if err == nil && facts.chooses() && slices.Contains(reasons, "") {
+	if len(nodes) > 0 && !found.passes() {
+		if err := p.sendBack(ctx, pod, nodes); err != nil {
+			p.metrics.filtered(found)
+			return nil, err
+		}
+		if p.graces.take() {
+			if found, err = p.awaitNode(ctx, pod, nodes, found); err != nil {
+				return nil, err
+			}
+		}
+	}
+	p.metrics.filtered(found)
+	return found.reasons, nil
+}
+
+// judgement is what is against nodes.
+type judgement struct {
+	reasons []string     // for each node, or ""
+	pod     []fault.Code // what is against the pod on all of them
+}
+
+// passes tells whether there is nothing against one of the nodes.
+func (v judgement) passes() bool { return slices.Contains(v.reasons, "") }
+
+// judge is Filter that does not wait for the watch.
+func (p *Prebinder) judge(ctx context.Context, pod *v1.Pod, nodes []Node) (judgement, error) {
+	facts, err := p.gather(ctx, &reader{caches: p.caches}, pod)
+	if err == nil && facts.chooses() && p.awaitOffers(ctx, pod) {
+		facts, err = p.gather(ctx, &reader{caches: p.caches}, pod)
+	}
+	if err != nil {
+		return judgement{}, err
+	}
+	found, err := facts.judge(nodes)
+	if err == nil && facts.chooses() && found.passes() {
 		p.offers.made(pod.UID)
 	}
-	return reasons, err
+	return found, err
+}
+
+// awaitOffers waits for the bind calls of the pods before, and tells whether it had
+// to.
+func (p *Prebinder) awaitOffers(ctx context.Context, pod *v1.Pod) (waited bool) {
+	began := time.Now()
+	if waited = p.offers.await(ctx, pod.UID); waited {
+		observeSince(p.metrics.filterWait.WithLabelValues(filterWaitBindCall), began)
+	}
+	return waited
 }
 
 // chooses tells whether any claim of the pod may take one of several volumes.
@@ -71,21 +99,27 @@ func (f *podFacts) chooses() bool {
 }
 
 // judge tells, for each node, why there is no plan for it, or "".
-func (f *podFacts) judge(nodes []Node) ([]string, error) {
+func (f *podFacts) judge(nodes []Node) (judgement, error) {
 	reasons := make([]string, len(nodes))
-	if why := f.hopeless(); why != "" {
+	if problems := f.hopeless(); len(problems) > 0 {
+		why := reasonsOf(problems)
 		for i := range reasons {
 			reasons[i] = why
 		}
-		return reasons, nil
+		return judgement{reasons, codesOf(problems)}, nil
 	}
+	return judgement{reasons: reasons}, f.judgeEach(nodes, reasons)
+}
+
+// judgeEach fills in the reasons.
+func (f *podFacts) judgeEach(nodes []Node, reasons []string) error {
 	if quick := f.quick(); quick != nil {
-		return reasons, quick.each(nodes, func(i int, near nearest) error {
+		return quick.each(nodes, func(i int, near nearest) error {
 			reasons[i] = quick.against(near)
 			return nil
 		})
 	}
-	return reasons, inParallel(len(nodes), func(from, to int) error {
+	return inParallel(len(nodes), func(from, to int) error {
 		for i := from; i < to; i++ {
 			node := f.p.caches.free.node(&nodes[i])
 			if node == nil {
@@ -101,15 +135,25 @@ func (f *podFacts) judge(nodes []Node) ([]string, error) {
 	})
 }
 
-// hopeless tells what is against the pod whatever the node, or "".
-func (f *podFacts) hopeless() string {
+// hopeless tells what is against the pod whatever the node.
+func (f *podFacts) hopeless() []problem {
 	var problems []problem
 	for i := range f.claims {
 		if err := f.claims[i].unusable(f.pod); err != nil {
 			problems = append(problems, problem{&f.claims[i], err})
 		}
 	}
-	return reasonsOf(problems)
+	return problems
+}
+
+// codesOf lists each different code once.
+func codesOf(problems []problem) []fault.Code {
+	codes := make([]fault.Code, 0, len(problems))
+	for _, p := range problems {
+		codes = append(codes, p.Code)
+	}
+	slices.Sort(codes)
+	return slices.Compact(codes)
 }
 
 // against tells why there is no plan for the node, or "".
@@ -140,7 +184,7 @@ func reasonsOf(problems []problem) string {
 
 func joinReasons(reasons []string) string {
 	slices.Sort(reasons)
-	return strings.Join(slices.Compact(reasons), ", ")
+	return strings.Join(slices.Compact(reasons), reasonSeparator)
 }
 
 // reason is the problem in kube-scheduler's words.

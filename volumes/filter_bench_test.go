@@ -51,9 +51,9 @@ func BenchmarkFilterBound(b *testing.B) {
 	testkit.VolumeBuilder{PersistentVolume: pv}.ClaimedBy(claim)
 	bench.put(b, "persistentvolumes", pv)
 	measure(b, func(int) {
-		reasons, err := bench.p.judge(b.Context(), bench.pod, nodes)
-		if err != nil || reasons[7] != "" || reasons[8] != reasonNodeConflict {
-			b.Fatal(reasons[7:9], err)
+		found, err := bench.p.judge(b.Context(), bench.pod, nodes)
+		if err != nil || found.reasons[7] != "" || found.reasons[8] != reasonNodeConflict {
+			b.Fatal(found.reasons[7:9], err)
 		}
 	})
 }

@@ -40,7 +40,8 @@ func (g *graces) take() bool {
 
 // awaitNode judges the nodes anew with each change of what the pod waits for,
 // until one is left or the grace is over.
-func (p *Prebinder) awaitNode(ctx context.Context, pod *v1.Pod, nodes []Node, reasons []string) ([]string, error) {
+func (p *Prebinder) awaitNode(ctx context.Context, pod *v1.Pod, nodes []Node, found judgement) (judgement, error) {
+	defer observeSince(p.metrics.filterWait.WithLabelValues(filterWaitWatch), time.Now())
 	watch := p.signals.subscribe()
 	defer watch.close()
 	for _, c := range claimNames(pod) {
@@ -52,24 +53,24 @@ func (p *Prebinder) awaitNode(ctx context.Context, pod *v1.Pod, nodes []Node, re
 		// What is in the way now may not have been seen behind what was before.
 		watch.add(p.poolKeys(pod)...)
 		for i := range nodes {
-			if reasons[i] == reasonUnknownNode {
+			if found.reasons[i] == reasonUnknownNode {
 				watch.add(nodeKey(nodes[i].Name))
 			}
 		}
 		again, err := p.judge(ctx, pod, nodes)
-		if err != nil || slices.Contains(again, "") {
+		if err != nil || again.passes() {
 			return again, err
 		}
-		if !slices.Equal(again, reasons) {
-			reasons = again
+		if !slices.Equal(again.reasons, found.reasons) {
+			found = again
 			continue
 		}
 		select {
 		case <-watch.wake:
 		case <-grace.C:
-			return reasons, nil
+			return found, nil
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return judgement{}, context.Cause(ctx)
 		}
 	}
 }

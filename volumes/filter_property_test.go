@@ -34,7 +34,7 @@ func (w *indexWorld) checkFilter(t *rapid.T, pod *v1.Pod) {
 			nodes = append(nodes, asked)
 			want = append(want, w.planned(t, facts, node, !sent && node == ghost))
 		}
-		reasons, err := w.p.judge(t.Context(), pod, nodes)
+		found, err := w.p.judge(t.Context(), pod, nodes)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,7 +44,7 @@ func (w *indexWorld) checkFilter(t *rapid.T, pod *v1.Pod) {
 		}
 		var got []verdict
 		for i := range nodes {
-			got = append(got, verdict{reasons[i], scores[i]})
+			got = append(got, verdict{found.reasons[i], scores[i]})
 		}
 		if diff := gocmp.Diff(want, got); diff != "" {
 			t.Fatalf("claims %v, sent whole: %t (-plan +filter and score):\n%s\nvolumes:\n%s", ClaimNames(pod), sent, diff, w.show())

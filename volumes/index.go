@@ -3,8 +3,10 @@ package volumes
 import (
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/google/btree"
+	"github.com/prometheus/client_golang/prometheus"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/component-helpers/storage/volume"
@@ -32,6 +34,8 @@ type freeIndex struct {
 	// not used.
 	cachedNode  func(name string) *v1.Node
 	nodeChanges changes
+
+	took prometheus.Observer // of catchUp, or nil
 
 	mu      sync.RWMutex
 	keys    map[string]*string  // of queries, each text once
@@ -85,6 +89,7 @@ func (x *freeIndex) catchUp() {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	defer observeSince(x.took, time.Now())
 	for name := range x.changes.take() {
 		x.refresh(name)
 	}
@@ -118,6 +123,17 @@ func (x *freeIndex) count(class string) int {
 		return c.count
 	}
 	return 0
+}
+
+// size returns how many volumes are free and not held, as of the last look, and
+// how many groups they are in.
+func (x *freeIndex) size() (volumes, groups int) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	for _, class := range x.classes {
+		groups += len(class.groups)
+	}
+	return len(x.volumes), groups
 }
 
 // isFree tells whether any claim may take the volume, as far as the volume

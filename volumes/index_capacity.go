@@ -2,7 +2,9 @@ package volumes
 
 import (
 	"sync"
+	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -17,6 +19,8 @@ import (
 type capacityIndex struct {
 	cached  func(key string) *storagev1.CSIStorageCapacity // by namespace/name
 	changes changes
+
+	took prometheus.Observer // of catchUp, or nil
 
 	mu      sync.RWMutex
 	known   map[string]*capacity
@@ -51,9 +55,17 @@ func (x *capacityIndex) catchUp() {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	defer observeSince(x.took, time.Now())
 	for key := range x.changes.take() {
 		x.refresh(key)
 	}
+}
+
+// size returns how many reports are known that a node can use.
+func (x *capacityIndex) size() int {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return len(x.known)
 }
 
 func (x *capacityIndex) refresh(key string) {

@@ -9,15 +9,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/prebind/prebind/internal/fault"
+	"github.com/prebind/prebind/internal/instrument"
 )
 
 // persist brings one patch of the object named to an end: try sends it; after
 // an answer that leaves the outcome open, or says that the object has changed,
 // reread looks at the object as it is now and tells whether nothing is left to
 // do. Nothing is sent again before a look has succeeded. Anything else is final.
-func (p *Prebinder) persist(ctx context.Context, resource string, name func() string, try func() error, reread func() (settled bool, err error)) error {
+func (p *Prebinder) persist(ctx context.Context, object instrument.Object, name func() string, try func() error, reread func() (settled bool, err error)) error {
 	backoff := wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 8, Cap: 2 * time.Second}
-	open := false // what was sent may or may not have been done
+	open := false  // what was sent may or may not have been done
+	var sent error // what became of it
 	for first := true; ; first = false {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -32,11 +34,17 @@ func (p *Prebinder) persist(ctx context.Context, resource string, name func() st
 				open = false
 				continue
 			}
-		} else if err = try(); err == nil {
-			return nil
+		} else {
+			if sent != nil {
+				p.metrics.writes.Again(object, sent)
+			}
+			if err = try(); err == nil {
+				return nil
+			}
+			sent = err
 		}
 		if final(err) || backoff.Steps == 0 {
-			return asFault(err, resource, name())
+			return asFault(err, string(object), name())
 		}
 		open = true
 		// The first conflict is settled at once: a lagging cache is its

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -37,6 +38,9 @@ type Config struct {
 	// the PV controller to do so. It needs the right to patch
 	// persistentvolumes/status. Optional.
 	CompleteClaims bool
+	// Metrics is where the metrics of claims, filter calls, caches and the index are
+	// registered. Nil: nowhere.
+	Metrics prometheus.Registerer
 }
 
 // Prebinder binds the claims of pods. One instance serves all bind calls;
@@ -49,6 +53,8 @@ type Prebinder struct {
 	graces       graces
 	offers       offers
 	unseen       unseen
+	metrics      *metrics
+	waits        *waits
 	lookups      chan struct{} // holds one for each list of events under way
 	handled      map[string]cache.ResourceEventHandlerRegistration
 
@@ -69,6 +75,9 @@ func New(cfg Config) (*Prebinder, error) {
 
 		completeClaims: cfg.CompleteClaims,
 		claimedBefore:  claimedBefore{uids: map[types.UID]struct{}{}},
+	}
+	if err := p.registerMetrics(cfg.Metrics); err != nil {
+		return nil, err
 	}
 	for resource, handler := range p.handlers() {
 		registration, err := cfg.Caches.informer[resource].AddEventHandler(handler)
@@ -104,6 +113,10 @@ type item struct {
 	// completable: the claimRef is our own write, on a version of the volume
 	// which allows to complete the claim.
 	completable bool
+
+	// What the claim waits for, and since when; see waits.
+	cause waitCause
+	since time.Time
 }
 
 type itemKind int
@@ -173,6 +186,7 @@ func (p *Prebinder) planAndHold(ctx context.Context, pod *v1.Pod, node string, l
 		if p.hold(node, reservation.toHold()) {
 			return reservation, nil
 		}
+		p.metrics.conflicts.WithLabelValues(conflictReserved).Inc()
 	}
 	return nil, fault.New(fault.Conflict, "pod %s/%s: node %s: each of %d plans was overtaken by another pod's", pod.Namespace, pod.Name, node, maxPlans)
 }
@@ -291,6 +305,8 @@ func (p *Prebinder) Bind(ctx context.Context, pod *v1.Pod, r *Reservation) error
 	if len(r.items) == 0 {
 		return nil
 	}
+	p.waits.begin(r)
+	defer p.waits.end(r)
 	wait := p.newWait(pod, r)
 	defer wait.watch.close()
 	if err := p.confirm(ctx, r); err != nil {
@@ -301,6 +317,7 @@ func (p *Prebinder) Bind(ctx context.Context, pod *v1.Pod, r *Reservation) error
 		return err
 	}
 	for _, one := range shared {
+		p.waits.mark(r, waitForShared)
 		if err := p.bindFirst(ctx, pod, one); err != nil {
 			return err
 		}

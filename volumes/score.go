@@ -61,7 +61,7 @@ func (f *podFacts) score(node *v1.Node) (int64, error) {
 func (f *podFacts) scored() bool {
 	for i := range f.claims {
 		if c := &f.claims[i]; c.Claim != nil && c.delayed() {
-			return f.hopeless() == ""
+			return len(f.hopeless()) == 0
 		}
 	}
 	return false

@@ -86,7 +86,7 @@ func (p *Prebinder) sendBack(ctx context.Context, pod *v1.Pod, nodes []Node) err
 		return nil
 	}
 	facts, err := p.gather(ctx, &reader{caches: p.caches}, pod)
-	if err != nil || facts.hopeless() != "" {
+	if err != nil || len(facts.hopeless()) > 0 {
 		return err
 	}
 	all, err := p.caches.Nodes.List(labels.Everything())
@@ -107,11 +107,11 @@ func (p *Prebinder) sendBack(ctx context.Context, pod *v1.Pod, nodes []Node) err
 			others = append(others, Node{Name: node.Name})
 		}
 	}
-	reasons, err := facts.judge(others)
+	found, err := facts.judge(others)
 	if err != nil {
 		return err
 	}
-	fits := slices.Index(reasons, "")
+	fits := slices.Index(found.reasons, "")
 	if fits < 0 || !p.unseen.take(pod.UID, limit) {
 		return nil
 	}

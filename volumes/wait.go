@@ -103,6 +103,7 @@ func (w *boundWait) look(ctx context.Context, verify bool) ([]pending, error) {
 		if what != "" {
 			waiting = append(waiting, pending{i, what})
 		}
+		w.p.waits.looked(i)
 	}
 	return waiting, nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/prebind/prebind/internal/ctxlog"
 	"github.com/prebind/prebind/internal/fault"
+	"github.com/prebind/prebind/internal/instrument"
 	"github.com/prebind/prebind/internal/logging"
 )
 
@@ -31,6 +32,7 @@ func (p *Prebinder) write(ctx context.Context, r *Reservation) error {
 	if node == nil {
 		return fault.New(fault.NodeNotFound, "node %s does not exist", r.node)
 	}
+	p.waits.mark(r, waitForWrite)
 	var group errgroup.Group
 	for _, i := range r.items {
 		switch i.kind {
@@ -99,7 +101,7 @@ func (p *Prebinder) claimVolume(ctx context.Context, i *item, node *v1.Node) err
 		tried[i.volume.Name] = i.volume
 		return false, p.pickAnother(i, now, node, tried)
 	}
-	return p.persist(ctx, "persistentvolumes", func() string { return i.volume.Name }, try, reread)
+	return p.persist(ctx, instrument.Volumes, func() string { return i.volume.Name }, try, reread)
 }
 
 // keep makes the volume as it is now the item's, if it is promised to nobody
@@ -129,6 +131,7 @@ func (p *Prebinder) pickAnother(i *item, taken *v1.PersistentVolume, node *v1.No
 	if taken != nil {
 		cause = fmt.Sprintf("it is now %s, claimed by %s", taken.Status.Phase, claimedBy(taken))
 	}
+	p.metrics.conflicts.WithLabelValues(conflictTaken).Inc()
 	if i.hold != nil {
 		p.reservations.lost(i.hold)
 		i.hold = nil
@@ -173,7 +176,9 @@ func (p *Prebinder) patchVolume(ctx context.Context, from, bound *v1.PersistentV
 	if err != nil {
 		return nil, fmt.Errorf("encoding the patch of volume %s: %w", from.Name, err)
 	}
-	return p.client.CoreV1().PersistentVolumes().Patch(ctx, from.Name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: fieldManager})
+	pv, err := p.client.CoreV1().PersistentVolumes().Patch(ctx, from.Name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: fieldManager})
+	p.metrics.writes.Sent(instrument.Volumes, err)
+	return pv, err
 }
 
 // selectNode writes the claim's selected-node, unless it has one.
@@ -210,7 +215,7 @@ func (p *Prebinder) selectNode(ctx context.Context, i *item, node string) error 
 		}
 		return settled, nil
 	}
-	return p.persist(ctx, "persistentvolumeclaims", func() string { return name }, try, reread)
+	return p.persist(ctx, instrument.Claims, func() string { return name }, try, reread)
 }
 
 // markAsked records that the API shows the item's claim on its way.
@@ -228,7 +233,13 @@ func (p *Prebinder) patchSelectedNode(ctx context.Context, claim *v1.PersistentV
 	if err != nil {
 		return nil, fmt.Errorf("encoding the patch of claim %s/%s: %w", claim.Namespace, claim.Name, err)
 	}
-	return p.client.CoreV1().PersistentVolumeClaims(claim.Namespace).Patch(ctx, claim.Name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: fieldManager})
+	return p.patchClaim(ctx, claim, data)
+}
+
+func (p *Prebinder) patchClaim(ctx context.Context, claim *v1.PersistentVolumeClaim, data []byte) (*v1.PersistentVolumeClaim, error) {
+	now, err := p.client.CoreV1().PersistentVolumeClaims(claim.Namespace).Patch(ctx, claim.Name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: fieldManager})
+	p.metrics.writes.Sent(instrument.Claims, err)
+	return now, err
 }
 
 // refreshClaim reads the item's claim live, and tells what keeps it from being

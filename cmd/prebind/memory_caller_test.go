@@ -96,7 +96,7 @@ func TestCaller(t *testing.T) {
 }
 
 // selfSigned writes a certificate that is its own authority, good for both ends.
-func selfSigned(b *testing.B) *server.TLS {
+func selfSigned(b testing.TB) *server.TLS {
 	b.Helper()
 	made := testkit.NewCertificate(b, &x509.Certificate{
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},

@@ -5,10 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
@@ -70,11 +67,10 @@ func serve(ctx context.Context, file string, cfg *config.PrebindConfiguration, k
 	if err != nil {
 		return &runtimeError{err}
 	}
-	registry := prometheus.NewRegistry()
-	// Live bytes are the ones that tell what calls cost; the others have garbage in them.
-	live := collectors.GoRuntimeMetricsRule{Matcher: regexp.MustCompile(`^/gc/heap/live:bytes$`)}
-	registry.MustRegister(build.Collector(), collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(live)),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry, err := newRegistry(build)
+	if err != nil {
+		return &runtimeError{err}
+	}
 	engine, err := newBinder(cfg, api, logger, registry)
 	if err != nil {
 		return &configError{file, err} // a plugin in a stage that it does not have

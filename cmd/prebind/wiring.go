@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -51,16 +50,10 @@ func newBinder(cfg *config.PrebindConfiguration, api clients, logger *zap.Logger
 	prebinder, err := volumes.New(volumes.Config{
 		Client: api.volumes, Caches: caches,
 		CompleteClaims: cfg.Volumes.StaticCompletion == config.StaticCompletionDirect,
+		Metrics:        registry,
 	})
 	if err != nil {
 		return nil, err
-	}
-	reservations := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "prebind_volume_reservations",
-		Help: "Claims with a volume, or a node to be provisioned for, promised to them that the cache does not show yet; 0 at rest.",
-	}, func() float64 { return float64(prebinder.Reserved()) })
-	if err := registry.Register(reservations); err != nil {
-		return nil, fmt.Errorf("registering the metric of reservations: %w", err)
 	}
 	b, err := binder.New(binder.Config{
 		Client:   api.bindings,
