@@ -69,6 +69,8 @@ func checkCustom(t *testing.T, o *unstructured.Unstructured, text []byte) {
 		into = &issuer{}
 	case "monitoring.coreos.com/v1, Kind=ServiceMonitor", "monitoring.coreos.com/v1, Kind=PodMonitor":
 		into = &monitor{}
+	case "monitoring.coreos.com/v1, Kind=PrometheusRule":
+		into = &prometheusRule{}
 	default:
 		t.Errorf("%s is of an unknown kind %s", id(o), kind)
 		return
@@ -166,4 +168,22 @@ type monitorEndpoint struct {
 	Scheme            string           `json:"scheme"`
 	Interval          string           `json:"interval"`
 	MetricRelabelings []map[string]any `json:"metricRelabelings"`
+}
+
+// prometheusRule has the fields of the Prometheus operator's PrometheusRule that
+// alerts need.
+type prometheusRule struct {
+	custom `json:",inline"`
+	Spec   struct {
+		Groups []struct {
+			Name  string `json:"name"`
+			Rules []struct {
+				Alert       string            `json:"alert"`
+				Expr        string            `json:"expr"`
+				For         string            `json:"for"`
+				Labels      map[string]string `json:"labels"`
+				Annotations map[string]string `json:"annotations"`
+			} `json:"rules"`
+		} `json:"groups"`
+	} `json:"spec"`
 }

@@ -96,7 +96,7 @@ func addKinds(ctx context.Context, cp *controlplane.ControlPlane) error {
 		return err
 	}
 	return wait.PollUntilContextTimeout(ctx, probeInterval, patience, true, func(context.Context) (bool, error) {
-		for group, want := range map[string]int{"cert-manager.io/v1": 2, "monitoring.coreos.com/v1": 2} {
+		for group, want := range map[string]int{"cert-manager.io/v1": 2, "monitoring.coreos.com/v1": 3} {
 			list, err := cp.Client().Discovery().ServerResourcesForGroupVersion(group)
 			if err != nil || len(list.APIResources) != want {
 				return false, nil //nolint:nilerr // not yet
