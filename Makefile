@@ -4,8 +4,8 @@ SHELL       := /bin/bash -o pipefail
 BIN         := $(CURDIR)/build/bin
 MODULE      := github.com/prebind/prebind
 # The module test/ is big: Kubernetes and etcd. The root module stays small.
-# BuildKit does not go with Kubernetes, so test/dockerfile/ is one more.
-MODULES     := . test test/dockerfile
+# BuildKit and Prometheus do not go with Kubernetes, so there are two more.
+MODULES     := . test test/dockerfile test/monitoring
 
 VERSION     ?= $(shell git describe --tags --dirty 2>/dev/null || echo devel)
 COMMIT      ?= $(shell git describe --always --abbrev=40 --match= --dirty 2>/dev/null || echo unknown)
@@ -46,7 +46,7 @@ build: ## Build build/bin/prebind, static and with its version
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/prebind ./cmd/prebind
 
 .PHONY: test
-test: test-unit test-image test-e2e ## Run all tests
+test: test-unit test-image test-monitoring test-e2e ## Run all tests
 
 .PHONY: test-unit
 test-unit: ## Run the unit tests, with the race detector
@@ -60,6 +60,11 @@ test-e2e: programs ## Run the end-to-end tests on a real control plane
 .PHONY: test-image
 test-image: ## Check the Dockerfile, and run its steps without a container engine
 	cd test/dockerfile && go test -count=1 -timeout 20m ./...
+
+# They read files outside of the module, too.
+.PHONY: test-monitoring
+test-monitoring: ## Check alerts, dashboard and the queries in docs with Prometheus' own code
+	cd test/monitoring && go test -count=1 -timeout 10m ./...
 
 # Each line is one test with more of what it does at random.
 .PHONY: test-long
