@@ -181,6 +181,10 @@ func (p podClient) Get(ctx context.Context, name string, options metav1.GetOptio
 	return send[*v1.Pod](ctx, p.c, clienttesting.NewGetActionWithOptions(v1.SchemeGroupVersion.WithResource("pods"), p.namespace, name, options))
 }
 
+func (p podClient) Patch(ctx context.Context, name string, kind types.PatchType, data []byte, options metav1.PatchOptions, subresources ...string) (*v1.Pod, error) {
+	return send[*v1.Pod](ctx, p.c, clienttesting.NewPatchSubresourceActionWithOptions(v1.SchemeGroupVersion.WithResource("pods"), p.namespace, name, kind, data, options, subresources...))
+}
+
 type nodeClient struct {
 	corev1.NodeInterface
 	c *Client
