@@ -2,7 +2,6 @@ package volumes
 
 import (
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -28,7 +27,7 @@ type metrics struct {
 	writes *instrument.Writes
 	// wait is of claims, see waits.
 	wait      *prometheus.HistogramVec
-	classes   classLabels
+	classes   instrument.Classes
 	conflicts *prometheus.CounterVec
 
 	nodes      *prometheus.CounterVec
@@ -111,40 +110,4 @@ func observeSince(o prometheus.Observer, began time.Time) {
 	if o != nil {
 		o.Observe(time.Since(began).Seconds())
 	}
-}
-
-// maxClasses is how many classes have series of their own. No cluster has as many
-// in use, but somebody may make and delete classes all day.
-const maxClasses = 50
-
-// In place of the name of a class. No object can have such a name.
-const (
-	classNone  = "_none"  // the claim has no class
-	classOther = "_other" // there are too many
-)
-
-// classLabels bounds the values of the label "class".
-type classLabels struct {
-	mu    sync.Mutex
-	known map[string]struct{}
-}
-
-// of returns the value for the class.
-func (c *classLabels) of(class string) string {
-	if class == "" {
-		return classNone
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, ok := c.known[class]; ok {
-		return class
-	}
-	if len(c.known) >= maxClasses {
-		return classOther
-	}
-	if c.known == nil {
-		c.known = map[string]struct{}{}
-	}
-	c.known[class] = struct{}{}
-	return class
 }

@@ -118,7 +118,7 @@ func (w *waits) over(i *item, result string) {
 	if i.provisioned() {
 		kind = kindDynamic
 	}
-	class := w.metrics.classes.of(volume.GetPersistentVolumeClaimClass(i.claim))
+	class := w.metrics.classes.Label(volume.GetPersistentVolumeClaimClass(i.claim))
 	w.metrics.wait.WithLabelValues(class, kind, result).Observe(time.Since(i.since).Seconds())
 	w.mu.Lock()
 	defer w.mu.Unlock()

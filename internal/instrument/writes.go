@@ -17,6 +17,7 @@ const (
 	VolumeStatus Object = "persistentvolumes/status"
 	Claims       Object = "persistentvolumeclaims"
 	Bindings     Object = "pods/binding"
+	PodStatus    Object = "pods/status"
 )
 
 // What became of a write: the labels "result" and "after".

@@ -1,4 +1,4 @@
-package volumes
+package instrument
 
 import (
 	"fmt"
@@ -7,13 +7,13 @@ import (
 
 // However many classes come and go, the series are few.
 func TestClassLabelsAreBounded(t *testing.T) {
-	var labels classLabels
+	var labels Classes
 	seen := map[string]int{}
 	for range 2 {
 		for i := range 1000 {
-			seen[labels.of(fmt.Sprintf("class-%d", i))]++
+			seen[labels.Label(fmt.Sprintf("class-%d", i))]++
 		}
-		seen[labels.of("")]++
+		seen[labels.Label("")]++
 	}
 	if len(seen) != maxClasses+2 || seen["class-0"] != 2 || seen["class-49"] != 2 || seen["_none"] != 2 || seen["_other"] != 2*(1000-maxClasses) {
 		t.Errorf("%d values: %v", len(seen), seen)
