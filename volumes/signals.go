@@ -31,9 +31,10 @@ type waiter struct {
 func podKey(pod *v1.Pod) string  { return "pod/" + pod.Namespace + "/" + pod.Name }
 func nodeKey(name string) string { return "node/" + name }
 func claimKey(claim *v1.PersistentVolumeClaim) string {
-	return "claim/" + claim.Namespace + "/" + claim.Name
+	return claimNameKey(claim.Namespace, claim.Name)
 }
-func volumeKey(name string) string { return "volume/" + name }
+func claimNameKey(namespace, name string) string { return "claim/" + namespace + "/" + name }
+func volumeKey(name string) string               { return "volume/" + name }
 
 // poolKey stands for all volumes of a class.
 func poolKey(class string) string { return "pool/" + class }

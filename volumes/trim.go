@@ -22,7 +22,7 @@ func trimMeta(obj any) (any, error) {
 	return obj, nil
 }
 
-// trimPod keeps what admission and the claims of a pod need.
+// trimPod keeps what admission, nomination and the claims of a pod need.
 func trimPod(obj any) (any, error) {
 	pod, ok := obj.(*v1.Pod)
 	if !ok {
@@ -31,7 +31,7 @@ func trimPod(obj any) (any, error) {
 	trimmed := &v1.Pod{
 		ObjectMeta: trimmedMeta(&pod.ObjectMeta),
 		Spec:       v1.PodSpec{NodeName: pod.Spec.NodeName, SchedulingGates: pod.Spec.SchedulingGates},
-		Status:     v1.PodStatus{Phase: pod.Status.Phase},
+		Status:     v1.PodStatus{Phase: pod.Status.Phase, NominatedNodeName: pod.Status.NominatedNodeName},
 	}
 	for _, volume := range pod.Spec.Volumes {
 		if volume.PersistentVolumeClaim != nil || volume.Ephemeral != nil {

@@ -1,0 +1,94 @@
+package volumes
+
+import (
+	"context"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/storage/volume"
+)
+
+// Provision is a claim that its class's provisioner makes a volume for.
+type Provision struct {
+	// Claim is read-only.
+	Claim *v1.PersistentVolumeClaim
+	// Class is the name of the claim's class.
+	Class string
+	// UnderWay tells that the claim has a selected-node: the provisioner is at work
+	// on it, whatever becomes of the call.
+	UnderWay bool
+}
+
+func newProvision(claim *v1.PersistentVolumeClaim) Provision {
+	_, asked := claim.Annotations[volume.AnnSelectedNode]
+	return Provision{Claim: claim, Class: volume.GetPersistentVolumeClaimClass(claim), UnderWay: asked}
+}
+
+// Provisions tells which claims of the pod would be provisioned if it were bound
+// to the node now: the delayed ones for which no volume is free there. Like
+// [Prebinder.Plan] it goes by the caches and what is reserved, asks the API server
+// nothing, and may be out of date when it is read. The error is Plan's.
+func (p *Prebinder) Provisions(ctx context.Context, pod *v1.Pod, node string) ([]Provision, error) {
+	plan, err := p.Plan(ctx, pod, node)
+	if err != nil {
+		return nil, err
+	}
+	var provisions []Provision
+	for _, b := range plan.Dynamic {
+		provisions = append(provisions, newProvision(b.Claim))
+	}
+	return provisions, nil
+}
+
+// Provisions tells which claims of the reservation are, or are going to be, with
+// their provisioner.
+func (r *Reservation) Provisions() []Provision {
+	var provisions []Provision
+	for _, i := range r.items {
+		if i.kind == itemDynamic {
+			provisions = append(provisions, newProvision(i.claim))
+		}
+	}
+	return provisions
+}
+
+// OnProvisioning has f called with each claim of the cache, and again at each of its
+// changes. over tells that the claim is bound, or gone: no provisioner is at work
+// on it any more. f is called from one goroutine and must not block. Call it before
+// Start.
+func (c *Caches) OnProvisioning(f func(p Provision, over bool)) error {
+	_, err := c.informer["persistentvolumeclaims"].AddEventHandler(onChange(func(claim *v1.PersistentVolumeClaim, gone bool) {
+		f(newProvision(claim), gone || completed(claim))
+	}))
+	return err
+}
+
+// PodWatch tells a call that waits before it has reserved anything what becomes
+// of its pod meanwhile. It is not safe for parallel use.
+type PodWatch struct{ wait *boundWait }
+
+// Watch begins to watch the pod, its node and its claims. Close must be called.
+func (p *Prebinder) Watch(pod *v1.Pod, node string) *PodWatch {
+	w := &boundWait{p: p, pod: pod, node: node, watch: p.signals.subscribe(podKey(pod), nodeKey(node))}
+	for _, c := range claimNames(pod) {
+		w.watch.add(claimNameKey(pod.Namespace, c.Name))
+	}
+	return &PodWatch{w}
+}
+
+// Changed signals that pod, node or a claim may have changed; one signal may
+// stand for several changes.
+func (w *PodWatch) Changed() <-chan struct{} { return w.wait.watch.wake }
+
+// Check tells why waiting is of no use any more: the pod is gone, replaced, being
+// deleted or on another node, or its node is gone. It goes by the caches; with
+// verify the API server is asked about a pod that these lack. The error is a fault.
+func (w *PodWatch) Check(ctx context.Context, verify bool) error {
+	if err := w.wait.lookPod(ctx, verify); err != nil {
+		return err
+	}
+	_, err := w.wait.lookNode(ctx)
+	return err
+}
+
+// Close ends the watch.
+func (w *PodWatch) Close() { w.wait.watch.close() }
