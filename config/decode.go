@@ -135,6 +135,9 @@ func keysOf(parent string) []string {
 func typeAt(dotted string) reflect.Type {
 	at := reflect.TypeFor[PrebindConfiguration]()
 	for key := range strings.SplitSeq(dotted, ".") {
+		if at.Kind() != reflect.Struct {
+			break // a name of the user's, in a map
+		}
 		for f := range at.Fields() {
 			if f.Tag.Get("json") == key {
 				if at = f.Type; at.Kind() == reflect.Pointer {
@@ -157,6 +160,8 @@ func expected(t reflect.Type) string {
 		return "must be a mapping"
 	case reflect.Slice:
 		return "must be a list of strings"
+	case reflect.Map:
+		return "must be a mapping of names to whole numbers"
 	case reflect.String:
 		return "must be a string"
 	case reflect.Int:

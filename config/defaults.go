@@ -17,11 +17,11 @@ func DefaultYAML() string { return defaultYAML }
 // Default returns a new configuration in which every field has its default.
 func Default() *PrebindConfiguration {
 	cfg := newWithoutPlugins()
-	cfg.Plugins.setDefaults()
+	cfg.setDefaults()
 	return cfg
 }
 
-// newWithoutPlugins returns the defaults to decode a file onto. The lists stay
+// newWithoutPlugins returns the defaults to decode a file onto. Lists and maps stay
 // nil so that an absent stage can be told from an empty one, and so that no
 // element of a default list shines through a null in the file's list.
 func newWithoutPlugins() *PrebindConfiguration {
@@ -40,7 +40,17 @@ func newWithoutPlugins() *PrebindConfiguration {
 			BindTimeout:      Duration{10 * time.Minute},
 			StaticCompletion: StaticCompletionController,
 		},
+		ProvisioningLimit: ProvisioningLimit{PerClass: 10},
+
 		Logging: Logging{Level: LogLevelInfo, Format: LogFormatJSON},
+	}
+}
+
+// setDefaults fills what newWithoutPlugins leaves out.
+func (c *PrebindConfiguration) setDefaults() {
+	c.Plugins.setDefaults()
+	if c.ProvisioningLimit.Classes == nil {
+		c.ProvisioningLimit.Classes = map[string]int{}
 	}
 }
 

@@ -24,6 +24,8 @@ func FuzzLoad(f *testing.F) {
 		header + "server: {<<: {address: x}}\n",
 		header + "? {a: b}\n: c\n",
 		header + "---\n" + header,
+		header + "provisioningLimit: {perClass: 1, classes: {a.b: 1, c: x}}\n",
+		header + "provisioningLimit: {classes: {a: {b: c}, '': 1}}\n",
 		"\xff", "a: !!binary x", "1: 2\n1: 3\n",
 	} {
 		f.Add([]byte(seed))

@@ -47,7 +47,7 @@ func Load(data []byte, opts Options) (*PrebindConfiguration, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg.Plugins.setDefaults()
+	cfg.setDefaults()
 	mistakes = append(mistakes, validate(cfg, opts)...)
 	if len(mistakes) > 0 {
 		slices.SortStableFunc(mistakes, func(a, b *field.Error) int { return cmp.Compare(a.Field, b.Field) })

@@ -22,7 +22,7 @@ func TestDefaultYAMLEqualsDefault(t *testing.T) {
 	if diff := cmp.Diff(config.Default(), got); diff != "" {
 		t.Errorf("DefaultYAML differs from Default (-default +file):\n%s", diff)
 	}
-	for _, key := range []string{"permit:", "postBind:", "insecure:", "tls:", "kubeconfig:", "staticCompletion:", "format:"} {
+	for _, key := range []string{"permit:", "postBind:", "insecure:", "tls:", "kubeconfig:", "staticCompletion:", "nominateWhileWaiting:", "perClass:", "classes:", "format:"} {
 		if !strings.Contains(config.DefaultYAML(), key) {
 			t.Errorf("DefaultYAML does not show the key %q", key)
 		}
@@ -58,6 +58,14 @@ func TestLoad(t *testing.T) {
 		"plain HTTP anywhere, as asked for": {file: header + "server: {address: ':8888', insecure: true}\n", want: func(c *config.PrebindConfiguration) {
 			c.Server.Address, c.Server.Insecure = ":8888", true
 		}},
+		"limits of classes, whose names may have dots": {file: header + "provisioningLimit: {perClass: 0, classes: {fast: 3, fast.example: 0}}\n", want: func(c *config.PrebindConfiguration) {
+			c.ProvisioningLimit = config.ProvisioningLimit{Classes: map[string]int{"fast": 3, "fast.example": 0}}
+		}},
+		"limits of classes, and that of all others by default": {file: header + "provisioningLimit: {classes: {fast: 3}}\n", want: func(c *config.PrebindConfiguration) {
+			c.ProvisioningLimit = config.ProvisioningLimit{PerClass: 10, Classes: map[string]int{"fast": 3}}
+		}},
+		"no classes, in all words for it":    {file: header + "provisioningLimit: {perClass: null, classes: null}\nvolumes: {nominateWhileWaiting: null}\n"},
+		"nominations":                        {file: header + "volumes: {nominateWhileWaiting: true}\n", want: func(c *config.PrebindConfiguration) { c.Volumes.NominateWhileWaiting = true }},
 		"a fraction of a request per second": {file: header + "clientConnection: {qps: 0.5, burst: 1}\n", want: func(c *config.PrebindConfiguration) { c.ClientConnection.QPS, c.ClientConnection.Burst = 0.5, 1 }},
 		"durations as Go writes them":        {file: header + "volumes: {bindTimeout: 1m30s}\n", want: func(c *config.PrebindConfiguration) { c.Volumes.BindTimeout.Duration = 90 * time.Second }},
 	}
@@ -100,7 +108,7 @@ func TestLoadMistakesOfForm(t *testing.T) {
 			file: header + "tls: {}\nserver: {port: 1}\n",
 			want: []string{
 				"server.port: Forbidden: unknown key, known ones here: address, opsAddress, insecure, tls, maxBindCalls, maxFilterBytes, shutdownDelay, drainTimeout",
-				"tls: Forbidden: unknown key, known ones here: apiVersion, kind, server, clientConnection, volumes, plugins, logging",
+				"tls: Forbidden: unknown key, known ones here: apiVersion, kind, server, clientConnection, volumes, plugins, provisioningLimit, logging",
 			},
 		},
 		"wrong case": {
@@ -135,7 +143,7 @@ extra: 1
 			want: []string{
 				"clientConnection.burst: Invalid value: 1.5: must be a whole number",
 				`clientConnection.qps: Invalid value: "fast": must be a number`,
-				"extra: Forbidden: unknown key, known ones here: apiVersion, kind, server, clientConnection, volumes, plugins, logging",
+				"extra: Forbidden: unknown key, known ones here: apiVersion, kind, server, clientConnection, volumes, plugins, provisioningLimit, logging",
 				`logging: Invalid value: "verbose": must be a mapping`,
 				"plugins.bind: Invalid value: {}: must be a list of strings",
 				`plugins.permit: Invalid value: "Quota": must be a list of strings`,
@@ -160,6 +168,23 @@ extra: 1
 		"TLS that is no mapping": {
 			file: header + "server: {tls: true}\n",
 			want: []string{"server.tls: Invalid value: true: must be a mapping"},
+		},
+		"limits of wrong types": {
+			file: header + "provisioningLimit: {perClass: ten, classes: {fast: 3, a.b: x}, class: 1}\nvolumes: {nominateWhileWaiting: 'yes'}\n",
+			want: []string{
+				`provisioningLimit.class: Forbidden: unknown key, known ones here: perClass, classes`,
+				`provisioningLimit.classes: Invalid value: {"a.b":"x","fast":3}: must be a mapping of names to whole numbers`,
+				`provisioningLimit.perClass: Invalid value: "ten": must be a whole number`,
+				`volumes.nominateWhileWaiting: Invalid value: "yes": must be true or false`,
+			},
+		},
+		"limits as a list": {
+			file: header + "provisioningLimit: {classes: [fast]}\n",
+			want: []string{`provisioningLimit.classes: Invalid value: ["fast"]: must be a mapping of names to whole numbers`},
+		},
+		"a class twice": {
+			file: header + "provisioningLimit: {classes: {fast: 1, fast: 2}}\n",
+			want: []string{`provisioningLimit.classes.fast: Duplicate value: "fast": the key stands more than once`},
 		},
 		"a duration without a unit": {
 			file: header + "volumes: {bindTimeout: '10'}\n",

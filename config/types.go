@@ -21,6 +21,8 @@ type PrebindConfiguration struct {
 	Volumes Volumes `json:"volumes"`
 	// Plugins picks and orders the plugins of the binding cycle.
 	Plugins Plugins `json:"plugins"`
+	// ProvisioningLimit tunes the plugin ProvisioningLimit.
+	ProvisioningLimit ProvisioningLimit `json:"provisioningLimit"`
 	// Logging says what is logged, and how.
 	Logging Logging `json:"logging"`
 }
@@ -112,6 +114,12 @@ type Volumes struct {
 	// written a volume's claimRef: the PV controller, or prebind itself. Default
 	// "Controller".
 	StaticCompletion StaticCompletion `json:"staticCompletion"`
+	// NominateWhileWaiting has a call that waits long write its node to the pod's
+	// status.nominatedNodeName, so that autoscalers and a restarted scheduler know
+	// where the pod will be: at once if a provisioner has to make a volume, or has
+	// to be waited for in line, else after two seconds. It is taken back when the
+	// pod is not bound. Needs the right to patch pods/status. Default false.
+	NominateWhileWaiting bool `json:"nominateWhileWaiting"`
 }
 
 // StaticCompletion says who completes a static binding.
@@ -134,11 +142,24 @@ const (
 	PluginDefaultBinder = "DefaultBinder"
 )
 
+// ProvisioningLimit tunes the plugin ProvisioningLimit, which is off unless
+// plugins.permit names it. It bounds how many claims of a storage class are in
+// provisioning at once; the others wait in the order in which their pods came.
+type ProvisioningLimit struct {
+	// PerClass is the limit of each class that Classes does not name, in claims. 0
+	// is no limit. Default 10.
+	PerClass int `json:"perClass"`
+	// Classes are limits of single classes, by the name of the StorageClass. 0 is no
+	// limit. Default {}.
+	Classes map[string]int `json:"classes"`
+}
+
 // Plugins lists, for each stage of the binding cycle, the names of the plugins
 // to run, in this order; unreserve runs the reserve plugins in reverse. A
 // stage that is absent has its default; an empty list means no plugin.
 type Plugins struct {
-	// Permit may refuse a pod before anything is reserved. Default [].
+	// Permit may refuse or delay a pod before anything is reserved, as
+	// ProvisioningLimit does. Default [].
 	Permit []string `json:"permit"`
 	// Reserve holds what the pod needs, in memory. Must contain VolumeBinding:
 	// without it pods would be bound with unbound claims. Default

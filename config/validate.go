@@ -2,9 +2,11 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -30,6 +32,7 @@ func validate(cfg *PrebindConfiguration, opts Options) field.ErrorList {
 	mistakes = append(mistakes, validateClientConnection(field.NewPath("clientConnection"), cfg.ClientConnection)...)
 	mistakes = append(mistakes, validateVolumes(field.NewPath("volumes"), cfg.Volumes)...)
 	mistakes = append(mistakes, validatePlugins(field.NewPath("plugins"), cfg.Plugins, opts.KnownPlugins)...)
+	mistakes = append(mistakes, validateProvisioningLimit(field.NewPath("provisioningLimit"), cfg.ProvisioningLimit)...)
 	mistakes = append(mistakes, validateLogging(field.NewPath("logging"), cfg.Logging)...)
 	return mistakes
 }
@@ -71,6 +74,24 @@ func validateVolumes(at *field.Path, v Volumes) field.ErrorList {
 	case StaticCompletionController, StaticCompletionDirect:
 	default:
 		mistakes = append(mistakes, field.NotSupported(at.Child("staticCompletion"), v.StaticCompletion, []StaticCompletion{StaticCompletionController, StaticCompletionDirect}))
+	}
+	return mistakes
+}
+
+func validateProvisioningLimit(at *field.Path, l ProvisioningLimit) field.ErrorList {
+	const notNegative = "must not be negative; 0 is no limit"
+	var mistakes field.ErrorList
+	if l.PerClass < 0 {
+		mistakes = append(mistakes, field.Invalid(at.Child("perClass"), l.PerClass, notNegative))
+	}
+	for _, class := range slices.Sorted(maps.Keys(l.Classes)) {
+		child := at.Child("classes").Key(class)
+		if problems := validation.IsDNS1123Subdomain(class); len(problems) > 0 {
+			mistakes = append(mistakes, field.Invalid(child, class, "must be the name of a StorageClass"))
+		}
+		if l.Classes[class] < 0 {
+			mistakes = append(mistakes, field.Invalid(child, l.Classes[class], notNegative))
+		}
 	}
 	return mistakes
 }

@@ -59,6 +59,14 @@ func TestLoadMistakesOfMeaning(t *testing.T) {
 			file: "volumes: {bindTimeout: -5m}",
 			want: []string{`volumes.bindTimeout: Invalid value: "-5m0s": must be at least 1s`},
 		},
+		"limits below nothing, and a class that can not be": {
+			file: "provisioningLimit: {perClass: -1, classes: {fast: -2, Fast: 1}}",
+			want: []string{
+				`provisioningLimit.classes[Fast]: Invalid value: "Fast": must be the name of a StorageClass`,
+				`provisioningLimit.classes[fast]: Invalid value: -2: must not be negative; 0 is no limit`,
+				`provisioningLimit.perClass: Invalid value: -1: must not be negative; 0 is no limit`,
+			},
+		},
 		"unknown words": {
 			file: "volumes: {staticCompletion: controller}\nlogging: {level: Info, format: ''}",
 			want: []string{
