@@ -3,6 +3,7 @@ package binder
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/prebind/prebind/internal/ctxlog"
 	"github.com/prebind/prebind/internal/fault"
+	"github.com/prebind/prebind/internal/instrument"
 	"github.com/prebind/prebind/internal/logging"
 	"github.com/prebind/prebind/volumes"
 )
@@ -37,17 +39,25 @@ type Config struct {
 	// MaxCalls is how many calls may run at once; more are refused with
 	// TooManyCalls, before anything is done for them. 0 means no limit.
 	MaxCalls int
+	// ProvisioningLimits are for the plugin ProvisioningLimit. Optional.
+	ProvisioningLimits ProvisioningLimits
+	// Nominator is the client with which the node of a pod that waits long is
+	// written to the pod's status.nominatedNodeName; it needs the right to patch
+	// pods/status. Optional: nil means that no node is nominated.
+	Nominator kubernetes.Interface
 }
 
 // Binder runs the binding cycle. One instance serves all calls.
 type Binder struct {
-	client  kubernetes.Interface
-	caches  *volumes.Caches
-	logger  *zap.Logger
-	metrics *metrics
-	plugins *pipeline
-	timeout time.Duration
-	flights inflight
+	client      kubernetes.Interface
+	nominator   kubernetes.Interface // nil: none
+	nominations *instrument.Writes   // counts them
+	caches      *volumes.Caches
+	logger      *zap.Logger
+	metrics     *metrics
+	plugins     *pipeline
+	timeout     time.Duration
+	flights     inflight
 
 	maxCalls int64
 	calls    atomic.Int64 // running, the joined ones among them
@@ -59,7 +69,10 @@ type Binder struct {
 // New builds the plugins and returns a Binder. Plugin names that are unknown
 // or in a stage that they do not have are returned together in one error.
 func New(cfg Config) (*Binder, error) {
-	plugins, err := cfg.Registry.build(cfg.Plugins, Handle{Client: cfg.Client, Caches: cfg.Caches, Volumes: cfg.Volumes, Metrics: cfg.Metrics})
+	plugins, err := cfg.Registry.build(cfg.Plugins, Handle{
+		Client: cfg.Client, Caches: cfg.Caches, Volumes: cfg.Volumes, Metrics: cfg.Metrics,
+		ProvisioningLimits: cfg.ProvisioningLimits, BindTimeout: cfg.BindTimeout,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -67,18 +80,26 @@ func New(cfg Config) (*Binder, error) {
 	if err != nil {
 		return nil, err
 	}
+	var nominations *instrument.Writes
+	if cfg.Nominator != nil {
+		if nominations, err = instrument.NewWrites(cfg.Metrics, instrument.PodStatus); err != nil {
+			return nil, fmt.Errorf("registering the metrics of nominations: %w", err)
+		}
+	}
 	base, stop := context.WithCancelCause(context.Background())
 	return &Binder{
-		client:   cfg.Client,
-		caches:   cfg.Caches,
-		logger:   cfg.Logger,
-		metrics:  metrics,
-		plugins:  plugins,
-		timeout:  cfg.BindTimeout,
-		maxCalls: int64(cfg.MaxCalls),
-		flights:  inflight{cycles: map[types.UID]*flight{}},
-		base:     base,
-		stop:     stop,
+		client:      cfg.Client,
+		nominator:   cfg.Nominator,
+		nominations: nominations,
+		caches:      cfg.Caches,
+		logger:      cfg.Logger,
+		metrics:     metrics,
+		plugins:     plugins,
+		timeout:     cfg.BindTimeout,
+		maxCalls:    int64(cfg.MaxCalls),
+		flights:     inflight{cycles: map[types.UID]*flight{}},
+		base:        base,
+		stop:        stop,
 	}, nil
 }
 

@@ -10,6 +10,10 @@ import (
 	"github.com/prebind/prebind/volumes"
 )
 
+// maxPermits bounds how often a call is permitted anew because more was reserved
+// than before. Each time others got on meanwhile, so nothing near it is ever needed.
+const maxPermits = 1000
+
 // cycle takes one call through the stages:
 //
 //	admit -> permit -> reserve -> preBind -> bind -> postBind
@@ -21,23 +25,63 @@ func (b *Binder) cycle(ctx context.Context, r *report) error {
 	if err != nil || call == nil {
 		return err
 	}
-	if err := b.runPermit(ctx, r, call); err != nil {
+	bound := false
+	call.nomination = b.nominate(ctx, call)
+	defer func() { call.nomination.end(ctx, bound) }()
+	defer call.end()
+	if err := b.permitAndReserve(ctx, r, call); err != nil {
 		return err
 	}
-	reserved, err := b.runReserve(ctx, r, call)
+	err = b.runPreBind(ctx, r, call)
 	if err == nil {
-		err = b.runPreBind(ctx, r, call)
-	}
-	if err == nil {
+		call.nomination.stop()
 		err = b.runBind(ctx, r, call)
 	}
 	if err != nil {
-		// Unreserve heeds no deadline: it must run whatever has ended.
-		b.runUnreserve(context.WithoutCancel(ctx), r, call, reserved)
+		b.runUnreserve(ctx, r, call, len(b.plugins.reserve))
 		return err
 	}
+	bound = true
 	b.runPostBind(ctx, r, call)
 	return nil
+}
+
+// permitAndReserve goes back to permit for as long as more is reserved than was
+// permitted. After an error nothing is reserved.
+func (b *Binder) permitAndReserve(ctx context.Context, r *report, call *Call) error {
+	for range maxPermits {
+		if err := b.runPermit(ctx, r, call); err != nil {
+			return err
+		}
+		reserved, err := b.runReserve(ctx, r, call)
+		within := false
+		if err == nil {
+			within, err = b.review(ctx, call)
+		}
+		if within {
+			return nil
+		}
+		b.runUnreserve(ctx, r, call, reserved)
+		if err != nil {
+			return err
+		}
+	}
+	return fault.New(fault.Internal, "pod %s/%s: more was reserved than was permitted, %d times", call.Pod.Namespace, call.Pod.Name, maxPermits)
+}
+
+// review asks the permit plugins about what has been reserved.
+func (b *Binder) review(ctx context.Context, call *Call) (within bool, err error) {
+	for _, plugin := range b.plugins.permit {
+		reviewer, ok := plugin.(PermitReviewer)
+		if !ok {
+			continue
+		}
+		err := b.guard(ctx, func() error { within = reviewer.Review(call); return nil })
+		if err != nil || !within {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // runAdmit returns no call, and no error, for a pod that is on the node
@@ -112,7 +156,9 @@ func (b *Binder) runPostBind(ctx context.Context, r *report, call *Call) {
 	}
 }
 
+// runUnreserve heeds no deadline: it must run whatever has ended.
 func (b *Binder) runUnreserve(ctx context.Context, r *report, call *Call, reserved int) {
+	ctx = context.WithoutCancel(ctx)
 	defer b.timeStage(r, stageUnreserve)(nil)
 	for i := reserved - 1; i >= 0; i-- {
 		plugin := b.plugins.reserve[i]
@@ -159,7 +205,7 @@ func (b *Binder) timeStage(r *report, stage Stage) func(error) {
 		if err != nil {
 			result = resultError
 		}
-		r.stages = append(r.stages, stageTime{stage, took})
+		r.add(stage, took)
 		b.metrics.stageDuration.WithLabelValues(string(stage), result).Observe(took.Seconds())
 	}
 }

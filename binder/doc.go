@@ -7,7 +7,8 @@
 // Plugins ([PermitPlugin], [ReservePlugin], [PreBindPlugin], [BindPlugin],
 // [PostBindPlugin]) do the work of the stages; [Registry] maps their names to
 // factories. Built in are VolumeBinding, which has the pod's claims bound
-// (package volumes), and DefaultBinder, which posts the Binding.
+// (package volumes), DefaultBinder, which posts the Binding, and ProvisioningLimit,
+// a queue before provisioners.
 //
 // The package owns three promises. A pod's UID has one cycle at a time. Nothing
 // is written for a caller that has gone. And success is answered only when the

@@ -65,18 +65,28 @@ func bubble(t *testing.T, f func(t *testing.T)) {
 // and the objects. Plugins a, b and c are spies.
 func start(t *testing.T, enabled plugins, objects ...runtime.Object) *env {
 	t.Helper()
-	return startLimited(t, 0, enabled, objects...)
+	return startWith(t, func(*env, *binder.Config) {}, enabled, objects...)
 }
 
 // startLimited is start with a limit on the calls at once.
 func startLimited(t *testing.T, maxCalls int, enabled plugins, objects ...runtime.Object) *env {
 	t.Helper()
-	e := &env{
-		API: testkit.NewAPI(t, testkit.Node(node7), testkit.Class("local"), testkit.Class("fast").Provisions("csi.example.com")),
-		t:   t, metrics: prometheus.NewRegistry(), spies: map[string]*spy{},
-	}
-	e.Put(testkit.Pod("db-0"))
-	e.Put(objects...)
+	return startWith(t, func(_ *env, cfg *binder.Config) { cfg.MaxCalls = maxCalls }, enabled, objects...)
+}
+
+// startWith is start with more of a configuration.
+func startWith(t *testing.T, configure func(e *env, cfg *binder.Config), enabled plugins, objects ...runtime.Object) *env {
+	t.Helper()
+	api := testkit.NewAPI(t, testkit.Node(node7), testkit.Class("local"), testkit.Class("fast").Provisions("csi.example.com"))
+	api.Put(testkit.Pod("db-0"))
+	api.Put(objects...)
+	return startOn(t, api, configure, enabled)
+}
+
+// startOn returns an env with a Binder on this API.
+func startOn(t *testing.T, api *testkit.API, configure func(e *env, cfg *binder.Config), enabled plugins) *env {
+	t.Helper()
+	e := &env{API: api, t: t, metrics: prometheus.NewRegistry(), spies: map[string]*spy{}}
 	registry := binder.NewRegistry()
 	for _, name := range []string{"a", "b", "c"} {
 		e.spies[name] = &spy{name: name, journal: &e.journal, do: map[string]func(context.Context, *binder.Call) error{}}
@@ -91,11 +101,12 @@ func startLimited(t *testing.T, maxCalls int, enabled plugins, objects ...runtim
 	}
 	core, logs := observer.New(zap.InfoLevel)
 	e.logs = logs
-	e.b, err = binder.New(binder.Config{
+	cfg := binder.Config{
 		Client: e.Client, Caches: caches, Volumes: e.volumes, Logger: zap.New(core), Metrics: e.metrics,
-		Registry: registry, Plugins: enabled, BindTimeout: bindTimeout, MaxCalls: maxCalls,
-	})
-	if err != nil {
+		Registry: registry, Plugins: enabled, BindTimeout: bindTimeout,
+	}
+	configure(e, &cfg)
+	if e.b, err = binder.New(cfg); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -27,6 +27,16 @@ type PermitPlugin interface {
 	Permit(ctx context.Context, call *Call) error
 }
 
+// PermitReviewer is a PermitPlugin whose permission depends on what the pod needs,
+// which is certain only when it has been reserved.
+type PermitReviewer interface {
+	PermitPlugin
+	// Review tells whether what was reserved is within what was permitted. If not,
+	// the call is unreserved, and Permit is asked again. It must not block. Serial
+	// with the call's other stages.
+	Review(call *Call) bool
+}
+
 // ReservePlugin decides, and takes hold of what the pod needs, in memory
 // only: nothing is written in this stage.
 type ReservePlugin interface {
@@ -72,8 +82,29 @@ type Call struct {
 	// Node is the name of the node that kube-scheduler chose.
 	Node string
 
-	state []datum // a map would be ten times as large for the one or two there are
+	state      []datum // a map would be ten times as large for the one or two there are
+	ends       []func()
+	nomination *nomination
 }
+
+// OnEnd has f run when the call ends, however it ends, after unreserve or
+// postBind; newest first. f must not block.
+func (c *Call) OnEnd(f func()) { c.ends = append(c.ends, f) }
+
+func (c *Call) end() {
+	last := len(c.ends) - 1
+	if last < 0 {
+		return
+	}
+	f := c.ends[last]
+	c.ends = c.ends[:last]
+	defer c.end() // even if f panics
+	f()
+}
+
+// ExpectWait tells that the pod is about to wait for something that as a rule takes
+// long. With Config.Nominator its node is nominated at once then.
+func (c *Call) ExpectWait() { c.nomination.now() }
 
 // datum is what one plugin keeps.
 type datum struct {

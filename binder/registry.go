@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/kubernetes"
@@ -50,6 +51,10 @@ type Handle struct {
 	Volumes *volumes.Prebinder
 	// Metrics is where a plugin may register metrics of its own.
 	Metrics prometheus.Registerer
+	// ProvisioningLimits are for the plugin of that name.
+	ProvisioningLimits ProvisioningLimits
+	// BindTimeout is how long a call may take.
+	BindTimeout time.Duration
 }
 
 // Factory builds a plugin. It is called once per process and plugin name.
@@ -62,8 +67,9 @@ type Registry map[string]Factory
 // line here.
 func NewRegistry() Registry {
 	return Registry{
-		VolumeBindingName: newVolumeBinding,
-		DefaultBinderName: newDefaultBinder,
+		VolumeBindingName:     newVolumeBinding,
+		DefaultBinderName:     newDefaultBinder,
+		ProvisioningLimitName: newProvisioningLimit,
 	}
 }
 

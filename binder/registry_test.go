@@ -27,7 +27,7 @@ func newBinder(registry binder.Registry, enabled plugins, metrics prometheus.Reg
 }
 
 func TestRegistryNamesWhatIsBuiltIn(t *testing.T) {
-	if diff := cmp.Diff([]string{"DefaultBinder", "VolumeBinding"}, binder.NewRegistry().Names()); diff != "" {
+	if diff := cmp.Diff([]string{"DefaultBinder", "ProvisioningLimit", "VolumeBinding"}, binder.NewRegistry().Names()); diff != "" {
 		t.Errorf("Names() (-want +got):\n%s", diff)
 	}
 	if err := newBinder(binder.NewRegistry(), builtIn, prometheus.NewRegistry()); err != nil {
@@ -39,7 +39,7 @@ func TestNewReportsAllMistakesInPluginsTogether(t *testing.T) {
 	registry := binder.NewRegistry()
 	registry["permitOnly"] = func(binder.Handle) (binder.Plugin, error) { return permitOnly{}, nil }
 	registry["broken"] = func(binder.Handle) (binder.Plugin, error) { return nil, errors.New("no licence") }
-	const known = "(known: [DefaultBinder VolumeBinding broken permitOnly])"
+	const known = "(known: [DefaultBinder ProvisioningLimit VolumeBinding broken permitOnly])"
 	tests := map[string]struct {
 		enabled plugins
 		want    string

@@ -38,6 +38,17 @@ type stageTime struct {
 	took  time.Duration
 }
 
+// add counts the time to the stage, which may have run before.
+func (r *report) add(stage Stage, took time.Duration) {
+	for i := range r.stages {
+		if r.stages[i].stage == stage {
+			r.stages[i].took += took
+			return
+		}
+	}
+	r.stages = append(r.stages, stageTime{stage, took})
+}
+
 // MarshalLogObject writes the stage times in milliseconds.
 func (r *report) MarshalLogObject(enc zapcore.ObjectEncoder) error {
 	for _, s := range r.stages {

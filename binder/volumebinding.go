@@ -46,5 +46,8 @@ func (v *volumeBinding) PreBind(ctx context.Context, call *Call) error {
 	if !ok {
 		return fault.New(fault.Internal, "nothing was reserved for pod %s/%s", call.Pod.Namespace, call.Pod.Name)
 	}
+	if len(reservation.Provisions()) > 0 {
+		call.ExpectWait()
+	}
 	return v.volumes.Bind(ctx, call.Pod, reservation)
 }

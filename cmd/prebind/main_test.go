@@ -96,7 +96,7 @@ func TestRunBadConfig(t *testing.T) {
 			file: header + "server: {Address: 'x'}\nlogging: {level: loud}\nplugins: {bind: [Mine]}\n",
 			want: []string{
 				`logging.level: Unsupported value: "loud": supported values: "debug", "info", "warn", "error"`,
-				`plugins.bind[0]: Unsupported value: "Mine": supported values: "DefaultBinder", "VolumeBinding"`,
+				`plugins.bind[0]: Unsupported value: "Mine": supported values: "DefaultBinder", "ProvisioningLimit", "VolumeBinding"`,
 				`server.Address: Forbidden: unknown key, did you mean "address"?`,
 			},
 		},

@@ -22,6 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
+	"github.com/prebind/prebind/binder"
 	"github.com/prebind/prebind/config"
 	"github.com/prebind/prebind/internal/testkit"
 	"github.com/prebind/prebind/internal/version"
@@ -45,7 +46,10 @@ func startForMetrics(t *testing.T) *metricsWorld {
 	if w.registry, err = newRegistry(version.Get()); err != nil {
 		t.Fatal(err)
 	}
-	engine, err := newBinder(config.Default(), clients{w.api.Client, w.api.Client}, zap.NewNop(), w.registry)
+	cfg := config.Default()
+	cfg.Plugins.Permit = []string{binder.ProvisioningLimitName}
+	cfg.Volumes.NominateWhileWaiting = true
+	engine, err := newBinder(cfg, clients{w.api.Client, w.api.Client}, zap.NewNop(), w.registry)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,6 +247,8 @@ func TestMetrics(t *testing.T) {
 			"prebind_filter_nodes_total{result=passed} 1",
 			"prebind_filter_nodes_total{result=refused} 1",
 			"prebind_filter_rejections_total{reason=NoVolume} 1",
+			"prebind_provisioning_limit_in_use{class=fast} 1", // that of db-2
+			"prebind_provisioning_limit_waiting{class=fast} 0",
 			"prebind_volume_wait_seconds{class=fast kind=dynamic result=error} 1",
 			"prebind_volume_wait_seconds{class=fast kind=dynamic result=success} 1",
 			"prebind_volume_wait_seconds{class=local kind=static result=success} 1",

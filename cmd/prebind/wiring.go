@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/prebind/prebind/binder"
@@ -71,6 +72,11 @@ func newBinder(cfg *config.PrebindConfiguration, api clients, logger *zap.Logger
 		},
 		BindTimeout: cfg.Volumes.BindTimeout.Duration,
 		MaxCalls:    cfg.Server.MaxBindCalls,
+		ProvisioningLimits: binder.ProvisioningLimits{
+			PerClass: cfg.ProvisioningLimit.PerClass,
+			Classes:  cfg.ProvisioningLimit.Classes,
+		},
+		Nominator: nominator(cfg, api),
 	})
 	if err != nil {
 		return nil, err
@@ -85,6 +91,15 @@ func newBinder(cfg *config.PrebindConfiguration, api clients, logger *zap.Logger
 			return b.Wait(ctx)
 		},
 	}, nil
+}
+
+// nominator returns the client of nominations: not that of Bindings, which must not
+// queue behind them. Nil is none.
+func nominator(cfg *config.PrebindConfiguration, api clients) kubernetes.Interface {
+	if !cfg.Volumes.NominateWhileWaiting {
+		return nil
+	}
+	return api.volumes
 }
 
 // cacheChecks makes one check of each cache, in the order of their names.
