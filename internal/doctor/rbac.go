@@ -45,7 +45,7 @@ func (e *exam) checkRBAC(ctx context.Context) outcome {
 			}}}
 		}
 	}
-	missing, asked, err := askRights(ctx, client, Rights(e.direct()))
+	missing, asked, err := askRights(ctx, client, Rights(e.features()))
 	if apierrors.IsForbidden(err) && chosen && user != e.cluster.user {
 		return skipped("you may not act as %s; ask somebody who may impersonate it, or run doctor with its token: %v", user, err)
 	}
@@ -75,10 +75,15 @@ func (e *exam) checkRBAC(ctx context.Context) outcome {
 	return out
 }
 
-// direct tells whether prebind, as far as its file is given, completes claims by
-// itself.
-func (e *exam) direct() bool {
-	return e.prebind != nil && e.prebind.Volumes.StaticCompletion == config.StaticCompletionDirect
+// features are those that prebind has, as far as its file is given.
+func (e *exam) features() Features {
+	if e.prebind == nil {
+		return Features{}
+	}
+	return Features{
+		Direct:   e.prebind.Volumes.StaticCompletion == config.StaticCompletionDirect,
+		Nominate: e.prebind.Volumes.NominateWhileWaiting,
+	}
 }
 
 // account is whose rights are checked, zero for our own.

@@ -19,9 +19,17 @@ type Right struct {
 	Without string
 }
 
-// Rights are those of examples/rbac.yaml, in its order; the last one is needed
-// for volumes.staticCompletion: Direct alone.
-func Rights(direct bool) []Right {
+// Features are what costs prebind more rights than it needs by default.
+type Features struct {
+	// Direct is volumes.staticCompletion: Direct.
+	Direct bool
+	// Nominate is volumes.nominateWhileWaiting.
+	Nominate bool
+}
+
+// Rights are those of examples/rbac.yaml, in its order, and then those that only the
+// features need.
+func Rights(f Features) []Right {
 	read := []string{"get", "list", "watch"}
 	readAndPatch := []string{"get", "list", "watch", "patch"}
 	const storage = "storage.k8s.io"
@@ -37,10 +45,16 @@ func Rights(direct bool) []Right {
 		{Resource: "pods", Subresource: "binding", Verbs: []string{"create"}, Namespaced: true, Without: "no pod is bound at all, volumes or not"},
 		{Resource: "events", Verbs: []string{"list"}, Namespaced: true, Without: "errors do not tell why a provisioner failed"},
 	}
-	if direct {
+	if f.Direct {
 		rights = append(rights, Right{
 			Resource: "persistentvolumes", Subresource: "status", Verbs: []string{"patch"},
 			Without: "staticCompletion: Direct leaves every claim to the PV controller, and pods wait for it",
+		})
+	}
+	if f.Nominate {
+		rights = append(rights, Right{
+			Resource: "pods", Subresource: "status", Verbs: []string{"patch"}, Namespaced: true,
+			Without: "nominateWhileWaiting has no effect: no pod that waits shows the node it will be on",
 		})
 	}
 	return rights

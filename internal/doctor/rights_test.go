@@ -29,6 +29,25 @@ func flat(group, resource string, verbs []string) []string {
 	return lines
 }
 
+func allFeatures() Features { return Features{Direct: true, Nominate: true} }
+
+// Each feature costs one right.
+func TestRightsOfFeatures(t *testing.T) {
+	none := len(Rights(Features{}))
+	for name, tc := range map[string]struct {
+		features Features
+		want     string
+	}{
+		"Direct":   {Features{Direct: true}, "persistentvolumes/status"},
+		"Nominate": {Features{Nominate: true}, "pods/status"},
+	} {
+		rights := Rights(tc.features)
+		if len(rights) != none+1 || rights[none].String() != tc.want || !slices.Equal(rights[none].Verbs, []string{"patch"}) {
+			t.Errorf("%s: beside the %d rights of all there are %v, want patch on %s", name, none, rights[none:], tc.want)
+		}
+	}
+}
+
 // TestRightsAreThoseOfTheManifest holds the list against what users apply.
 func TestRightsAreThoseOfTheManifest(t *testing.T) {
 	text, err := os.ReadFile("../../examples/rbac.yaml")
@@ -49,7 +68,7 @@ func TestRightsAreThoseOfTheManifest(t *testing.T) {
 			}
 		}
 	}
-	for _, right := range Rights(true) {
+	for _, right := range Rights(allFeatures()) {
 		resource := right.Resource
 		if right.Subresource != "" {
 			resource += "/" + right.Subresource
@@ -59,7 +78,7 @@ func TestRightsAreThoseOfTheManifest(t *testing.T) {
 	slices.Sort(want)
 	slices.Sort(got)
 	if diff := cmp.Diff(want, got); diff != "" || len(got) == 0 {
-		t.Errorf("rights (-examples/rbac.yaml +Rights(true)):\n%s", diff)
+		t.Errorf("rights (-examples/rbac.yaml +Rights):\n%s", diff)
 	}
 }
 
@@ -71,7 +90,7 @@ func TestAskRights(t *testing.T) {
 		review.Status.Allowed = asked.Verb != "patch" && asked.Subresource != "binding" && asked.Resource != "events"
 		return true, review, nil
 	})
-	missing, asked, err := askRights(t.Context(), client, Rights(false))
+	missing, asked, err := askRights(t.Context(), client, Rights(Features{}))
 	if err != nil || asked != 28 {
 		t.Fatalf("%d rights asked for, error %v", asked, err)
 	}
@@ -90,13 +109,13 @@ func TestAskRights(t *testing.T) {
 }
 
 func TestWithout(t *testing.T) {
-	for _, right := range Rights(true) {
+	for _, right := range Rights(allFeatures()) {
 		if why := right.without(right.Verbs); strings.Contains(why, "it .") || strings.Contains(why, "and .") || strings.Contains(why, "  ") {
 			t.Errorf("%s: %q", right, why)
 		}
 	}
 	const want = "Without it prebind does not become ready, and no pod is bound; and no pod gets a volume that exists already: bind calls end with Forbidden."
-	if got := Rights(false)[3].without([]string{"list", "watch", "patch"}); got != want {
+	if got := Rights(Features{})[3].without([]string{"list", "watch", "patch"}); got != want {
 		t.Errorf("without list, watch, patch: %q, want %q", got, want)
 	}
 }
@@ -107,7 +126,7 @@ func TestAskRightsFails(t *testing.T) {
 	client.PrependReactor("create", "selfsubjectaccessreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, refusal
 	})
-	if missing, _, err := askRights(context.Background(), client, Rights(true)); !apierrors.IsForbidden(err) || missing != nil {
+	if missing, _, err := askRights(context.Background(), client, Rights(allFeatures())); !apierrors.IsForbidden(err) || missing != nil {
 		t.Errorf("missing %v, error %v", missing, err)
 	}
 }

@@ -81,21 +81,22 @@ func checkSecretVolumes(t *testing.T, p podTemplate) {
 }
 
 // The rights are those of examples/rbac.yaml, under which all end-to-end tests
-// run; the one that only staticCompletion Direct needs is there only with it.
+// run; those that only staticCompletion Direct and nominateWhileWaiting need are
+// there only with them.
 func TestRestrictedRights(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(shared.root, "examples", "rbac.yaml"))
 	must(t, err)
 	every := get[rbacv1.ClusterRole](t, parse(t, string(text)), "ClusterRole", "prebind").Rules
-	withoutDirect := slices.DeleteFunc(slices.Clone(every), func(rule rbacv1.PolicyRule) bool {
-		return slices.Contains(rule.Resources, "persistentvolumes/status")
+	byDefault := slices.DeleteFunc(slices.Clone(every), func(rule rbacv1.PolicyRule) bool {
+		return slices.Contains(rule.Resources, "persistentvolumes/status") || slices.Contains(rule.Resources, "pods/status")
 	})
-	if len(withoutDirect) != len(every)-1 {
-		t.Fatalf("examples/rbac.yaml has %d rules, %d of them for staticCompletion Direct, want 1", len(every), len(every)-len(withoutDirect))
+	if len(byDefault) != len(every)-2 {
+		t.Fatalf("examples/rbac.yaml has %d rules, %d of them for features that are off by default, want 2", len(every), len(every)-len(byDefault))
 	}
 	eachCombination(t, func(t *testing.T, c combination) {
 		all := rendered(t, c)
-		name, account, want := "kube-system:prebind", "prebind", withoutDirect
-		if c.maximal { // with staticCompletion Direct
+		name, account, want := "kube-system:prebind", "prebind", byDefault
+		if c.maximal { // with both features
 			name, account, want = "kube-system:volume-binder", "binder-account", every
 		}
 		if diff := cmp.Diff(want, get[rbacv1.ClusterRole](t, all, "ClusterRole", name).Rules); diff != "" {
