@@ -42,5 +42,6 @@
 // quantities (matching, modes), topology and CSI migration (topology,
 // migration), storage capacity (capacity), objects made anew at every stage
 // (recreated, disturbed), many claims in one pod (manyclaims), one claim in
-// many pods (shared), provisioners (provisioning), limits (limits).
+// many pods (shared), provisioners (provisioning), limits (limits,
+// provisioninglimit). Nominations are in nominate.
 package e2e
