@@ -132,6 +132,16 @@ func (c *Caches) Synced() map[string]func() bool {
 	return synced
 }
 
+// Objects returns how many objects each cache holds, by resource name. A cache does
+// not know its size: it has a list of its keys made, which share their texts with it.
+func (c *Caches) Objects() map[string]int {
+	objects := make(map[string]int, len(c.informer))
+	for name, informer := range c.informer {
+		objects[name] = len(informer.GetStore().ListKeys())
+	}
+	return objects
+}
+
 // noteChange tells our own index of an object that comes, changes or goes. The
 // cache calls it for the old and the new one, and is locked meanwhile: who sees
 // the change in the cache sees it in the index too.

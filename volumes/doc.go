@@ -8,6 +8,9 @@
 //	complete.go      on demand, write the claim's side too, which else the PV controller does
 //	wait.go          wait, woken by the watch, until every claim is fully bound
 //
+// What it waits for at a moment is in [Prebinder.Waits] (waiting.go), and is told
+// of on pods and claims by way of Config.Events (events_tell.go).
+//
 // For a scheduler that leaves volumes to prebind, [Prebinder.Filter] and
 // [Prebinder.Score] judge thousands of nodes at once (filter.go, score.go,
 // quick.go, index_nearby.go), by what is in the caches and reserved.

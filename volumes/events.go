@@ -9,6 +9,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+
+	"github.com/prebind/prebind/internal/events"
 )
 
 // eventTimeout bounds the look for an explanation: the error must go out in
@@ -36,10 +38,15 @@ func (p *Prebinder) lastEvent(ctx context.Context, claim *v1.PersistentVolumeCla
 		selector["type"] = v1.EventTypeWarning
 	}
 	list, err := p.client.CoreV1().Events(claim.Namespace).List(ctx, metav1.ListOptions{FieldSelector: selector.AsSelector().String()})
-	if err != nil || len(list.Items) == 0 {
+	if err != nil {
 		return ""
 	}
-	newest := slices.MaxFunc(list.Items, func(a, b v1.Event) int {
+	// Our own ones say what the others say, and would be told again and again.
+	others := slices.DeleteFunc(list.Items, func(e v1.Event) bool { return e.ReportingController == events.Controller })
+	if len(others) == 0 {
+		return ""
+	}
+	newest := slices.MaxFunc(others, func(a, b v1.Event) int {
 		if a.Type != b.Type {
 			return warningFirst(a.Type) - warningFirst(b.Type)
 		}

@@ -24,15 +24,14 @@ func (c *cacheMetrics) Describe(descs chan<- *prometheus.Desc) {
 	descs <- c.synced
 }
 
-// Collect implements prometheus.Collector. A cache does not know its size: it has
-// a list of its keys made, which share their texts with it.
+// Collect implements prometheus.Collector.
 func (c *cacheMetrics) Collect(samples chan<- prometheus.Metric) {
-	for resource, informer := range c.caches.informer {
+	for resource, objects := range c.caches.Objects() {
 		synced := 0.0
-		if informer.HasSynced() {
+		if c.caches.informer[resource].HasSynced() {
 			synced = 1
 		}
-		samples <- prometheus.MustNewConstMetric(c.objects, prometheus.GaugeValue, float64(len(informer.GetStore().ListKeys())), resource)
+		samples <- prometheus.MustNewConstMetric(c.objects, prometheus.GaugeValue, float64(objects), resource)
 		samples <- prometheus.MustNewConstMetric(c.synced, prometheus.GaugeValue, synced, resource)
 	}
 }

@@ -41,6 +41,8 @@ type Config struct {
 	// Metrics is where the metrics of claims, filter calls, caches and the index are
 	// registered. Nil: nowhere.
 	Metrics prometheus.Registerer
+	// Events is told what people should see on pods and claims. Nil is nobody.
+	Events Recorder
 }
 
 // Prebinder binds the claims of pods. One instance serves all bind calls;
@@ -61,6 +63,8 @@ type Prebinder struct {
 	completeClaims  bool
 	controllerFirst atomic.Bool // the PV controller was faster the last time
 	claimedBefore   claimedBefore
+
+	events Recorder
 }
 
 // New returns a Prebinder that listens to the caches.
@@ -75,6 +79,8 @@ func New(cfg Config) (*Prebinder, error) {
 
 		completeClaims: cfg.CompleteClaims,
 		claimedBefore:  claimedBefore{uids: map[types.UID]struct{}{}},
+
+		events: cfg.Events,
 	}
 	if err := p.registerMetrics(cfg.Metrics); err != nil {
 		return nil, err
@@ -114,9 +120,7 @@ type item struct {
 	// which allows to complete the claim.
 	completable bool
 
-	// What the claim waits for, and since when; see waits.
-	cause waitCause
-	since time.Time
+	wait *claimWait // nil: the call does not wait for the claim, or not yet
 }
 
 type itemKind int
@@ -140,6 +144,14 @@ func (p *Prebinder) Reserve(ctx context.Context, pod *v1.Pod, node string) (*Res
 	if err == nil {
 		return held, nil
 	}
+	if held, err = p.reserveLate(ctx, pod, node); err != nil {
+		p.tellUnfit(ctx, pod, node)
+	}
+	return held, err
+}
+
+// reserveLate is Reserve where the caches, as they were, speak against the pod.
+func (p *Prebinder) reserveLate(ctx context.Context, pod *v1.Pod, node string) (*Reservation, error) {
 	watch := p.signals.subscribe(p.poolKeys(pod)...)
 	defer watch.close()
 	reservation, err := p.planAndHold(ctx, pod, node, true)
@@ -305,9 +317,9 @@ func (p *Prebinder) Bind(ctx context.Context, pod *v1.Pod, r *Reservation) error
 	if len(r.items) == 0 {
 		return nil
 	}
-	p.waits.begin(r)
+	call := p.waits.begin(pod, r)
 	defer p.waits.end(r)
-	wait := p.newWait(pod, r)
+	wait := p.newWait(call, r)
 	defer wait.watch.close()
 	if err := p.confirm(ctx, r); err != nil {
 		return err
@@ -318,7 +330,7 @@ func (p *Prebinder) Bind(ctx context.Context, pod *v1.Pod, r *Reservation) error
 	}
 	for _, one := range shared {
 		p.waits.mark(r, waitForShared)
-		if err := p.bindFirst(ctx, pod, one); err != nil {
+		if err := p.bindFirst(ctx, call, one); err != nil {
 			return err
 		}
 	}
@@ -328,8 +340,8 @@ func (p *Prebinder) Bind(ctx context.Context, pod *v1.Pod, r *Reservation) error
 	return wait.run(ctx)
 }
 
-func (p *Prebinder) bindFirst(ctx context.Context, pod *v1.Pod, r *Reservation) error {
-	wait := p.newWait(pod, r)
+func (p *Prebinder) bindFirst(ctx context.Context, call *waitingCall, r *Reservation) error {
+	wait := p.newWait(call, r)
 	defer wait.watch.close()
 	if err := p.write(ctx, r); err != nil {
 		return err

@@ -2,6 +2,7 @@ package volumes
 
 import (
 	"sync"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -43,6 +44,8 @@ type hold struct {
 	volume string
 	node   string // of the call that made it
 	claim  types.UID
+	name   types.NamespacedName // of the claim
+	since  time.Time
 	// holders counts the calls that have a share: pods may share a claim.
 	holders int
 	// written is the resourceVersion of the volume, or else of the claim, after
@@ -87,7 +90,10 @@ func (r *reservations) reserve(node string, bindings []Binding) ([]*hold, bool) 
 	for _, b := range bindings {
 		held := r.byClaim[b.Claim.UID]
 		if held == nil {
-			held = &hold{node: node, claim: b.Claim.UID}
+			held = &hold{
+				node: node, claim: b.Claim.UID, since: time.Now(),
+				name: types.NamespacedName{Namespace: b.Claim.Namespace, Name: b.Claim.Name},
+			}
 			if b.Volume != nil {
 				held.volume = b.Volume.Name
 				r.byVolume[held.volume] = held

@@ -27,10 +27,12 @@ type boundWait struct {
 	node  string
 	items []*item
 	watch *waiter
+	call  *waitingCall
 }
 
-func (p *Prebinder) newWait(pod *v1.Pod, r *Reservation) *boundWait {
-	w := &boundWait{p: p, pod: pod, node: r.node, items: r.items}
+func (p *Prebinder) newWait(call *waitingCall, r *Reservation) *boundWait {
+	pod := call.pod
+	w := &boundWait{p: p, pod: pod, node: r.node, items: r.items, call: call}
 	w.watch = p.signals.subscribe(podKey(pod), nodeKey(r.node))
 	w.listen()
 	return w
@@ -54,6 +56,8 @@ func (w *boundWait) listen() {
 func (w *boundWait) run(ctx context.Context) error {
 	safety := time.NewTicker(recheck)
 	defer safety.Stop()
+	notice := time.NewTimer(w.call.untilNotice())
+	defer notice.Stop()
 	verify := false // ask the API server about what the cache lacks
 	for {
 		w.listen()
@@ -66,6 +70,9 @@ func (w *boundWait) run(ctx context.Context) error {
 		case <-w.watch.wake:
 		case <-safety.C:
 			verify = true
+		case <-notice.C:
+			w.p.tellWaiting(w.call, waiting)
+			notice.Reset(noticeAfter)
 		case <-ctx.Done():
 			return w.ended(ctx, waiting)
 		}
@@ -98,12 +105,13 @@ func (w *boundWait) look(ctx context.Context, verify bool) ([]pending, error) {
 		}
 		what, err := w.judge(ctx, i, node, csiNode)
 		if err != nil {
+			w.p.tellFailure(w.pod, i.claim, err)
 			return nil, err
 		}
 		if what != "" {
 			waiting = append(waiting, pending{i, what})
 		}
-		w.p.waits.looked(i)
+		w.p.waits.looked(i, what)
 	}
 	return waiting, nil
 }

@@ -5,11 +5,12 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/storage/volume"
 )
 
-// waitCause is what a claim waits for: the label "cause". None is "".
+// waitCause is what a claim waits for: the label "cause".
 type waitCause string
 
 const (
@@ -30,6 +31,22 @@ func waitCauses() []waitCause {
 	return []waitCause{waitForWrite, waitForShared, waitForController, waitForProvisioner, waitForVolume}
 }
 
+// words follow "waits for", until the claim has been looked at.
+func (c waitCause) words() string {
+	switch c {
+	case waitForWrite:
+		return "prebind's own write to be answered by the API server"
+	case waitForShared:
+		return "another claim of the pod, which other pods use too, to be bound first"
+	case waitForController:
+		return "the PV controller to finish the binding"
+	case waitForProvisioner:
+		return "its provisioner to make a volume"
+	default:
+		return "its volume to appear"
+	}
+}
+
 // Kinds of a claim: the label "kind".
 const (
 	kindStatic  = "static"
@@ -42,10 +59,25 @@ type waits struct {
 	metrics        *metrics
 	claims, oldest *prometheus.Desc
 
-	// mu guards cause and since of the items as well. The call that an item belongs
-	// to is alone in changing them, and reads them without it.
-	mu    sync.Mutex
-	items map[*item]struct{}
+	// mu guards cause and what of the waits as well. The call that a wait belongs to
+	// is alone in changing them, and reads them without it.
+	mu  sync.Mutex
+	all map[*claimWait]struct{}
+}
+
+// claimWait is one of them.
+type claimWait struct {
+	call  *waitingCall
+	claim *v1.PersistentVolumeClaim // as it was at first
+	cause waitCause
+	what  string // the cause in words
+}
+
+// waitingCall is a bind call whose claims are being bound.
+type waitingCall struct {
+	pod   *v1.Pod
+	node  string
+	since time.Time
 }
 
 var _ prometheus.Collector = (*waits)(nil)
@@ -55,14 +87,14 @@ func newWaits(m *metrics) *waits {
 		metrics: m,
 		claims:  prometheus.NewDesc("prebind_waiting_claims", "Claims that bind calls wait for now, by cause.", []string{"cause"}, nil),
 		oldest:  prometheus.NewDesc("prebind_oldest_wait_seconds", "Time since which the longest of these waits goes on; 0 if there is none.", nil, nil),
-		items:   map[*item]struct{}{},
+		all:     map[*claimWait]struct{}{},
 	}
 }
 
 // begin is called when a bind call turns to its claims. Those that are bound already
 // are no wait.
-func (w *waits) begin(r *Reservation) {
-	now := time.Now()
+func (w *waits) begin(pod *v1.Pod, r *Reservation) *waitingCall {
+	call := &waitingCall{pod: pod, node: r.node, since: time.Now()}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, i := range r.items {
@@ -70,12 +102,13 @@ func (w *waits) begin(r *Reservation) {
 		if i.underWay(r.node) {
 			cause = i.waitsFor()
 		}
-		if i.cause != "" || cause == "" {
+		if cause == "" {
 			continue
 		}
-		i.cause, i.since = cause, now
-		w.items[i] = struct{}{}
+		i.wait = &claimWait{call: call, claim: i.claim, cause: cause, what: cause.words()}
+		w.all[i.wait] = struct{}{}
 	}
+	return call
 }
 
 // mark sets the cause of the claims that are still to be written for.
@@ -83,23 +116,23 @@ func (w *waits) mark(r *Reservation, cause waitCause) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, i := range r.items {
-		if i.cause != "" && !i.underWay(r.node) {
-			i.cause = cause
+		if i.wait != nil && !i.underWay(r.node) {
+			i.wait.cause, i.wait.what = cause, cause.words()
 		}
 	}
 }
 
 // looked is called when a claim was looked at, and nothing is wrong with it: it is
-// fully bound, or waits.
-func (w *waits) looked(i *item) {
+// fully bound, or waits for what the words say.
+func (w *waits) looked(i *item, what string) {
 	switch cause := i.waitsFor(); {
-	case i.cause == "" || i.cause == cause:
+	case i.wait == nil || (i.wait.cause == cause && i.wait.what == what):
 	case cause == "":
 		w.over(i, "success")
 	default:
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		i.cause = cause
+		i.wait.cause, i.wait.what = cause, what
 	}
 }
 
@@ -107,7 +140,7 @@ func (w *waits) looked(i *item) {
 // vain.
 func (w *waits) end(r *Reservation) {
 	for _, i := range r.items {
-		if i.cause != "" {
+		if i.wait != nil {
 			w.over(i, "error")
 		}
 	}
@@ -119,11 +152,11 @@ func (w *waits) over(i *item, result string) {
 		kind = kindDynamic
 	}
 	class := w.metrics.classes.Label(volume.GetPersistentVolumeClaimClass(i.claim))
-	w.metrics.wait.WithLabelValues(class, kind, result).Observe(time.Since(i.since).Seconds())
+	w.metrics.wait.WithLabelValues(class, kind, result).Observe(time.Since(i.wait.call.since).Seconds())
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.items, i)
-	i.cause = ""
+	delete(w.all, i.wait)
+	i.wait = nil
 }
 
 // waitsFor tells what keeps the item from being fully bound, as [boundWait.judge]
@@ -177,9 +210,9 @@ func (w *waits) now() (counts map[waitCause]int, oldest time.Duration) {
 	counts = map[waitCause]int{}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for i := range w.items {
-		counts[i.cause]++
-		oldest = max(oldest, time.Since(i.since))
+	for wait := range w.all {
+		counts[wait.cause]++
+		oldest = max(oldest, time.Since(wait.call.since))
 	}
 	return counts, oldest
 }
