@@ -45,6 +45,9 @@ type Config struct {
 	// written to the pod's status.nominatedNodeName; it needs the right to patch
 	// pods/status. Optional: nil means that no node is nominated.
 	Nominator kubernetes.Interface
+	// BoundEvents is told of each pod that was bound, for an event beside the
+	// scheduler's own. Nil is nobody.
+	BoundEvents volumes.Recorder
 }
 
 // Binder runs the binding cycle. One instance serves all calls.
@@ -58,6 +61,11 @@ type Binder struct {
 	plugins     *pipeline
 	timeout     time.Duration
 	flights     inflight
+
+	running     runningCalls
+	bound       lastCalls
+	failed      lastCalls
+	boundEvents volumes.Recorder
 
 	maxCalls int64
 	calls    atomic.Int64 // running, the joined ones among them
@@ -100,6 +108,9 @@ func New(cfg Config) (*Binder, error) {
 		flights:     inflight{cycles: map[types.UID]*flight{}},
 		base:        base,
 		stop:        stop,
+
+		running:     runningCalls{stages: map[*report]Stage{}},
+		boundEvents: cfg.BoundEvents,
 	}, nil
 }
 
@@ -157,6 +168,8 @@ func (b *Binder) run(ctx context.Context, req Request) (err error) {
 	// one that waits would cost a kilobyte.
 	ctx = ctxlog.With(ctx, b.logger.WithLazy(zap.String("requestID", req.ID), logging.Pod(req.Namespace, req.Name)))
 	r := &report{req: req, start: time.Now()}
+	b.running.enter(r, "")
+	defer b.running.end(r)
 	b.metrics.inFlight.Inc()
 	defer b.metrics.inFlight.Dec()
 	defer func() {

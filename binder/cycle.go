@@ -43,6 +43,7 @@ func (b *Binder) cycle(ctx context.Context, r *report) error {
 	}
 	bound = true
 	b.runPostBind(ctx, r, call)
+	b.tellBound(call, time.Since(r.start))
 	return nil
 }
 
@@ -199,6 +200,7 @@ func (b *Binder) guard(ctx context.Context, run func() error) (err error) {
 // timeStage starts the stage's clock; the function returned stops it, with what
 // the stage ended with.
 func (b *Binder) timeStage(r *report, stage Stage) func(error) {
+	b.running.enter(r, stage)
 	start := time.Now()
 	return func(err error) {
 		took, result := time.Since(start), resultSuccess

@@ -27,32 +27,27 @@ const (
 type report struct {
 	req     Request
 	start   time.Time
-	stages  []stageTime
+	stages  []StageTime
 	claims  []string
 	already bool
 	joined  bool // the result is that of another call
 }
 
-type stageTime struct {
-	stage Stage
-	took  time.Duration
-}
-
 // add counts the time to the stage, which may have run before.
 func (r *report) add(stage Stage, took time.Duration) {
 	for i := range r.stages {
-		if r.stages[i].stage == stage {
-			r.stages[i].took += took
+		if r.stages[i].Stage == stage {
+			r.stages[i].Took += took
 			return
 		}
 	}
-	r.stages = append(r.stages, stageTime{stage, took})
+	r.stages = append(r.stages, StageTime{stage, took})
 }
 
 // MarshalLogObject writes the stage times in milliseconds.
 func (r *report) MarshalLogObject(enc zapcore.ObjectEncoder) error {
 	for _, s := range r.stages {
-		enc.AddFloat64(string(s.stage), milliseconds(s.took))
+		enc.AddFloat64(string(s.Stage), milliseconds(s.Took))
 	}
 	return nil
 }
@@ -71,6 +66,10 @@ func (b *Binder) finish(r *report, err error) {
 	}
 	b.metrics.calls.WithLabelValues(outcome, string(code)).Inc()
 	b.metrics.callDuration.WithLabelValues(outcome).Observe(took.Seconds())
+	b.remember(Ended{
+		Request: r.req, Began: r.start, Took: took, Outcome: outcome, Reason: code, Error: fault.Text(err),
+		Claims: r.claims[:min(len(r.claims), maxEndedClaims)], Joined: r.joined, Stages: r.stages,
+	})
 
 	fields := []zap.Field{
 		zap.String("outcome", outcome),
