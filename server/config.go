@@ -98,6 +98,11 @@ type Config struct {
 	// nil.
 	Drain func(ctx context.Context) error
 
+	// Debug returns what GET /debug/prebind answers, to be encoded as JSON. It is
+	// called in parallel and must be bounded in size. Nil means that the path is
+	// off: 404, with a word on how to turn it on.
+	Debug func() any
+
 	// Logger gets starts, stops, bad requests and panics. Nil logs nothing.
 	Logger *zap.Logger
 	// Registry is what /metrics shows, and where the server registers its own

@@ -12,6 +12,7 @@
 //	GET  /livez           ops     200 while the process serves
 //	GET  /readyz          ops     200 once every check passes, 503 before and while stopping
 //	GET  /metrics         ops     Prometheus
+//	GET  /debug/prebind   ops     the state of the process, JSON, if [Config.Debug] is set
 //
 // Statuses of the verbs listener:
 //

@@ -21,6 +21,7 @@ const (
 	pathLivez      = "/livez"
 	pathReadyz     = "/readyz"
 	pathMetrics    = "/metrics"
+	pathDebug      = "/debug/prebind"
 )
 
 // requestIDHeader carries the id of a request, both ways.
@@ -37,7 +38,7 @@ func (s *Server) verbRoutes() http.Handler {
 
 // opsRoutes is what kubelet, Prometheus and people see.
 func (s *Server) opsRoutes() http.Handler {
-	r := s.newRouter("GET " + strings.Join([]string{pathLivez, pathReadyz, pathMetrics}, ", "))
+	r := s.newRouter("GET " + strings.Join([]string{pathLivez, pathReadyz, pathMetrics, pathDebug}, ", "))
 	r.Use(s.recoverPanic)
 	r.Get(pathLivez, serveHealth("livez", nil))
 	r.Get(pathReadyz, serveHealth("readyz", s.readyChecks()))
@@ -45,6 +46,7 @@ func (s *Server) opsRoutes() http.Handler {
 		ErrorLog: zap.NewStdLog(s.cfg.Logger.Named("metrics")),
 		Registry: s.cfg.Registry,
 	}))
+	r.Get(pathDebug, s.serveDebug)
 	return r
 }
 

@@ -48,7 +48,7 @@ func TestWrongMethodAndPath(t *testing.T) {
 		t.Error("the binder was called")
 		return nil
 	})})
-	const verbs, ops = "here is POST /v1/bind, /v1/filter, /v1/prioritize", "here is GET /livez, /readyz, /metrics"
+	const verbs, ops = "here is POST /v1/bind, /v1/filter, /v1/prioritize", "here is GET /livez, /readyz, /metrics, /debug/prebind"
 	tests := map[string]struct {
 		method, url string
 		code        int
