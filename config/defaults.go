@@ -42,6 +42,7 @@ func newWithoutPlugins() *PrebindConfiguration {
 		},
 		ProvisioningLimit: ProvisioningLimit{PerClass: 10},
 
+		Events:  Events{Enabled: true},
 		Logging: Logging{Level: LogLevelInfo, Format: LogFormatJSON},
 	}
 }

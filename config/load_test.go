@@ -22,7 +22,7 @@ func TestDefaultYAMLEqualsDefault(t *testing.T) {
 	if diff := cmp.Diff(config.Default(), got); diff != "" {
 		t.Errorf("DefaultYAML differs from Default (-default +file):\n%s", diff)
 	}
-	for _, key := range []string{"permit:", "postBind:", "insecure:", "tls:", "kubeconfig:", "staticCompletion:", "nominateWhileWaiting:", "perClass:", "classes:", "format:"} {
+	for _, key := range []string{"permit:", "postBind:", "insecure:", "tls:", "kubeconfig:", "staticCompletion:", "nominateWhileWaiting:", "debug:", "bound:", "perClass:", "classes:", "format:"} {
 		if !strings.Contains(config.DefaultYAML(), key) {
 			t.Errorf("DefaultYAML does not show the key %q", key)
 		}
@@ -67,7 +67,10 @@ func TestLoad(t *testing.T) {
 		"no classes, in all words for it":    {file: header + "provisioningLimit: {perClass: null, classes: null}\nvolumes: {nominateWhileWaiting: null}\n"},
 		"nominations":                        {file: header + "volumes: {nominateWhileWaiting: true}\n", want: func(c *config.PrebindConfiguration) { c.Volumes.NominateWhileWaiting = true }},
 		"a fraction of a request per second": {file: header + "clientConnection: {qps: 0.5, burst: 1}\n", want: func(c *config.PrebindConfiguration) { c.ClientConnection.QPS, c.ClientConnection.Burst = 0.5, 1 }},
-		"durations as Go writes them":        {file: header + "volumes: {bindTimeout: 1m30s}\n", want: func(c *config.PrebindConfiguration) { c.Volumes.BindTimeout.Duration = 90 * time.Second }},
+		"events off": {file: header + "events: {enabled: false}\nserver: {debug: true}\n", want: func(c *config.PrebindConfiguration) {
+			c.Events.Enabled, c.Server.Debug = false, true
+		}},
+		"durations as Go writes them": {file: header + "volumes: {bindTimeout: 1m30s}\n", want: func(c *config.PrebindConfiguration) { c.Volumes.BindTimeout.Duration = 90 * time.Second }},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -107,8 +110,8 @@ func TestLoadMistakesOfForm(t *testing.T) {
 		"unknown keys": {
 			file: header + "tls: {}\nserver: {port: 1}\n",
 			want: []string{
-				"server.port: Forbidden: unknown key, known ones here: address, opsAddress, insecure, tls, maxBindCalls, maxFilterBytes, shutdownDelay, drainTimeout",
-				"tls: Forbidden: unknown key, known ones here: apiVersion, kind, server, clientConnection, volumes, plugins, provisioningLimit, logging",
+				"server.port: Forbidden: unknown key, known ones here: address, opsAddress, debug, insecure, tls, maxBindCalls, maxFilterBytes, shutdownDelay, drainTimeout",
+				"tls: Forbidden: unknown key, known ones here: apiVersion, kind, server, clientConnection, volumes, plugins, provisioningLimit, events, logging",
 			},
 		},
 		"wrong case": {
@@ -143,7 +146,7 @@ extra: 1
 			want: []string{
 				"clientConnection.burst: Invalid value: 1.5: must be a whole number",
 				`clientConnection.qps: Invalid value: "fast": must be a number`,
-				"extra: Forbidden: unknown key, known ones here: apiVersion, kind, server, clientConnection, volumes, plugins, provisioningLimit, logging",
+				"extra: Forbidden: unknown key, known ones here: apiVersion, kind, server, clientConnection, volumes, plugins, provisioningLimit, events, logging",
 				`logging: Invalid value: "verbose": must be a mapping`,
 				"plugins.bind: Invalid value: {}: must be a list of strings",
 				`plugins.permit: Invalid value: "Quota": must be a list of strings`,

@@ -23,6 +23,8 @@ type PrebindConfiguration struct {
 	Plugins Plugins `json:"plugins"`
 	// ProvisioningLimit tunes the plugin ProvisioningLimit.
 	ProvisioningLimit ProvisioningLimit `json:"provisioningLimit"`
+	// Events says which events are written on pods and claims.
+	Events Events `json:"events"`
 	// Logging says what is logged, and how.
 	Logging Logging `json:"logging"`
 }
@@ -36,9 +38,15 @@ type Server struct {
 	// /v1/prioritize. It must be on loopback
 	// unless TLS is set or Insecure is true. Default "127.0.0.1:8888".
 	Address string `json:"address"`
-	// OpsAddress serves GET /livez, /readyz and /metrics. An empty host
+	// OpsAddress serves GET /livez, /readyz, /metrics and, with Debug,
+	// /debug/prebind. An empty host
 	// (":8889") means all interfaces. Default "127.0.0.1:8889".
 	OpsAddress string `json:"opsAddress"`
+	// Debug serves GET /debug/prebind on OpsAddress, which `prebind status` asks:
+	// what pods wait for, reservations and the last bind calls, with the names of
+	// pods, claims, volumes and nodes, to whoever reaches the address. Default
+	// false.
+	Debug bool `json:"debug"`
 	// Insecure allows plain HTTP on an Address that is not on loopback: whoever
 	// reaches it can then bind pods. It cannot stand beside TLS. Default false.
 	Insecure bool `json:"insecure"`
@@ -173,6 +181,18 @@ type Plugins struct {
 	Bind []string `json:"bind"`
 	// PostBind is told of the success. Default [].
 	PostBind []string `json:"postBind"`
+}
+
+// Events says which events (events.k8s.io/v1) prebind writes on pods and claims.
+// They need the right to create and patch them; without it the rest works.
+type Events struct {
+	// Enabled writes an event where a pod waits for its volumes for a minute, and
+	// again each minute, and where provisioning failed or a volume does not fit
+	// the node. Default true.
+	Enabled bool `json:"enabled"`
+	// Bound also writes one on each pod that was bound, and on its claims; the
+	// scheduler says Scheduled already. Needs Enabled. Default false.
+	Bound bool `json:"bound"`
 }
 
 // Logging says what is logged to standard error, and how.

@@ -33,6 +33,7 @@ func validate(cfg *PrebindConfiguration, opts Options) field.ErrorList {
 	mistakes = append(mistakes, validateVolumes(field.NewPath("volumes"), cfg.Volumes)...)
 	mistakes = append(mistakes, validatePlugins(field.NewPath("plugins"), cfg.Plugins, opts.KnownPlugins)...)
 	mistakes = append(mistakes, validateProvisioningLimit(field.NewPath("provisioningLimit"), cfg.ProvisioningLimit)...)
+	mistakes = append(mistakes, validateEvents(field.NewPath("events"), cfg.Events)...)
 	mistakes = append(mistakes, validateLogging(field.NewPath("logging"), cfg.Logging)...)
 	return mistakes
 }
@@ -94,6 +95,13 @@ func validateProvisioningLimit(at *field.Path, l ProvisioningLimit) field.ErrorL
 		}
 	}
 	return mistakes
+}
+
+func validateEvents(at *field.Path, e Events) field.ErrorList {
+	if e.Bound && !e.Enabled {
+		return field.ErrorList{field.Invalid(at.Child("bound"), e.Bound, "needs events.enabled: true")}
+	}
+	return nil
 }
 
 func validateLogging(at *field.Path, l Logging) field.ErrorList {

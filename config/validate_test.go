@@ -75,6 +75,10 @@ func TestLoadMistakesOfMeaning(t *testing.T) {
 				`volumes.staticCompletion: Unsupported value: "controller": supported values: "Controller", "Direct"`,
 			},
 		},
+		"events of bound pods without events": {
+			file: "events: {enabled: false, bound: true}",
+			want: []string{"events.bound: Invalid value: true: needs events.enabled: true"},
+		},
 		"stages without VolumeBinding": {
 			file: "plugins: {reserve: [], preBind: [Other]}",
 			want: []string{
