@@ -75,14 +75,16 @@ func (e *exam) checkRBAC(ctx context.Context) outcome {
 	return out
 }
 
-// features are those that prebind has, as far as its file is given.
+// features are those of prebind's file, or of the defaults if there is none.
 func (e *exam) features() Features {
-	if e.prebind == nil {
-		return Features{}
+	cfg := e.prebind
+	if cfg == nil {
+		cfg = config.Default()
 	}
 	return Features{
-		Direct:   e.prebind.Volumes.StaticCompletion == config.StaticCompletionDirect,
-		Nominate: e.prebind.Volumes.NominateWhileWaiting,
+		Direct:   cfg.Volumes.StaticCompletion == config.StaticCompletionDirect,
+		Nominate: cfg.Volumes.NominateWhileWaiting,
+		Events:   cfg.Events.Enabled,
 	}
 }
 

@@ -19,12 +19,14 @@ type Right struct {
 	Without string
 }
 
-// Features are what costs prebind more rights than it needs by default.
+// Features are what costs prebind more rights than it needs for all else.
 type Features struct {
 	// Direct is volumes.staticCompletion: Direct.
 	Direct bool
 	// Nominate is volumes.nominateWhileWaiting.
 	Nominate bool
+	// Events is events.enabled.
+	Events bool
 }
 
 // Rights are those of examples/rbac.yaml, in its order, and then those that only the
@@ -44,6 +46,12 @@ func Rights(f Features) []Right {
 		{Group: storage, Resource: "csistoragecapacities", Verbs: read, Namespaced: true},
 		{Resource: "pods", Subresource: "binding", Verbs: []string{"create"}, Namespaced: true, Without: "no pod is bound at all, volumes or not"},
 		{Resource: "events", Verbs: []string{"list"}, Namespaced: true, Without: "errors do not tell why a provisioner failed"},
+	}
+	if f.Events {
+		rights = append(rights, Right{
+			Group: "events.k8s.io", Resource: "events", Verbs: []string{"create", "patch"}, Namespaced: true,
+			Without: "pods and claims do not show what prebind waits for, nor why it failed",
+		})
 	}
 	if f.Direct {
 		rights = append(rights, Right{
@@ -72,7 +80,7 @@ func (r Right) without(verbs []string) string {
 		case unready && verb != "patch":
 		case verb == "get":
 			losses = append(losses, "bind calls end with Forbidden where prebind has to read more than its cache shows")
-		default:
+		case !slices.Contains(losses, r.Without):
 			losses = append(losses, r.Without)
 		}
 	}

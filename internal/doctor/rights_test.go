@@ -29,7 +29,7 @@ func flat(group, resource string, verbs []string) []string {
 	return lines
 }
 
-func allFeatures() Features { return Features{Direct: true, Nominate: true} }
+func allFeatures() Features { return Features{Direct: true, Nominate: true, Events: true} }
 
 // Each feature costs one right.
 func TestRightsOfFeatures(t *testing.T) {
@@ -37,13 +37,15 @@ func TestRightsOfFeatures(t *testing.T) {
 	for name, tc := range map[string]struct {
 		features Features
 		want     string
+		verbs    []string
 	}{
-		"Direct":   {Features{Direct: true}, "persistentvolumes/status"},
-		"Nominate": {Features{Nominate: true}, "pods/status"},
+		"Direct":   {Features{Direct: true}, "persistentvolumes/status", []string{"patch"}},
+		"Nominate": {Features{Nominate: true}, "pods/status", []string{"patch"}},
+		"Events":   {Features{Events: true}, "events.events.k8s.io", []string{"create", "patch"}},
 	} {
 		rights := Rights(tc.features)
-		if len(rights) != none+1 || rights[none].String() != tc.want || !slices.Equal(rights[none].Verbs, []string{"patch"}) {
-			t.Errorf("%s: beside the %d rights of all there are %v, want patch on %s", name, none, rights[none:], tc.want)
+		if len(rights) != none+1 || rights[none].String() != tc.want || !slices.Equal(rights[none].Verbs, tc.verbs) {
+			t.Errorf("%s: beside the %d rights of all there are %v, want %v on %s", name, none, rights[none:], tc.verbs, tc.want)
 		}
 	}
 }
@@ -90,13 +92,13 @@ func TestAskRights(t *testing.T) {
 		review.Status.Allowed = asked.Verb != "patch" && asked.Subresource != "binding" && asked.Resource != "events"
 		return true, review, nil
 	})
-	missing, asked, err := askRights(t.Context(), client, Rights(Features{}))
-	if err != nil || asked != 28 {
+	missing, asked, err := askRights(t.Context(), client, Rights(Features{Events: true}))
+	if err != nil || asked != 30 {
 		t.Fatalf("%d rights asked for, error %v", asked, err)
 	}
 	const user = "system:serviceaccount:kube-system:prebind"
 	findings := describeMissing(missing, user)
-	wantFindings(t, findings, "fault:may not patch persistentvolumeclaims", "fault:may not patch persistentvolumes", "fault:may not create pods/binding", "advice:may not list events")
+	wantFindings(t, findings, "fault:may not patch persistentvolumeclaims", "fault:may not patch persistentvolumes", "fault:may not create pods/binding", "advice:may not list events", "advice:may not create, patch events.events.k8s.io")
 	for i, question := range []string{
 		"kubectl auth can-i patch persistentvolumeclaims --all-namespaces --as=" + user,
 		"kubectl auth can-i patch persistentvolumes --as=" + user,

@@ -115,6 +115,17 @@ func TestRestrictedRights(t *testing.T) {
 	})
 }
 
+// The right to write events goes with the events.
+func TestRestrictedRightsWithoutEvents(t *testing.T) {
+	manifest, err := helms()[0].template(t.Context(), "config: {events: {enabled: false}}")
+	must(t, err)
+	for _, rule := range get[rbacv1.ClusterRole](t, parse(t, manifest), "ClusterRole", "kube-system:prebind").Rules {
+		if slices.Contains(rule.APIGroups, "events.k8s.io") {
+			t.Errorf("events are off, and prebind may %v %v of %v", rule.Verbs, rule.Resources, rule.APIGroups)
+		}
+	}
+}
+
 func grants(binding *rbacv1.RoleBinding, account string) bool {
 	return slices.ContainsFunc(binding.Subjects, func(s rbacv1.Subject) bool { return s.Name == account })
 }
