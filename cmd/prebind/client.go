@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
+	eventsv1 "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -20,8 +21,9 @@ import (
 // Binding, which is a pod's last step, must not queue behind the claims of
 // thousands of other pods.
 type clients struct {
-	bindings kubernetes.Interface // pods: reads and Bindings
-	volumes  kubernetes.Interface // all else
+	bindings kubernetes.Interface       // pods: reads and Bindings
+	volumes  kubernetes.Interface       // volumes, claims and all else
+	events   eventsv1.EventsV1Interface // events that are written; the recorder has a limit of its own
 }
 
 // newClients returns the clients. Nothing is sent yet.
@@ -50,6 +52,11 @@ func newClients(flag string, connection config.ClientConnection) (clients, error
 		if *client.to, err = kubernetes.NewForConfigAndClient(cfg, client.over); err != nil {
 			return clients{}, fmt.Errorf("making the client of the API server: %w", err)
 		}
+	}
+	unlimited := rest.CopyConfig(cfg)
+	unlimited.QPS = -1
+	if all.events, err = eventsv1.NewForConfigAndClient(unlimited, transport); err != nil {
+		return clients{}, fmt.Errorf("making the client for events: %w", err)
 	}
 	return all, nil
 }

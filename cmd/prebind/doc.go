@@ -4,6 +4,7 @@
 //	prebind serve --config FILE [--kubeconfig FILE]
 //	prebind scheduler-config {--url URL | --from-service NS/NAME | --patch FILE} [flags]
 //	prebind doctor [--scheduler-config FILE] [--endpoint URL] [flags]
+//	prebind status [--address HOST:PORT | --namespace NAMESPACE --service NAME] [flags]
 //	prebind version [-o json|yaml]
 //
 // Exit codes: 0 for an orderly stop (SIGTERM, SIGINT), 1 for a failure at run

@@ -142,7 +142,7 @@ func serveBench(b *testing.B, objects []kruntime.Object) string {
 	api := testkit.NewAPI(b)
 	api.Put(objects...)
 	registry := prometheus.NewRegistry()
-	engine, err := newBinder(config.Default(), clients{api.Client, api.Client}, zap.NewNop(), registry)
+	engine, err := newBinder(config.Default(), clients{api.Client, api.Client, api.Client.EventsV1()}, zap.NewNop(), registry)
 	if err != nil {
 		b.Fatal(err)
 	}

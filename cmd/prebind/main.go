@@ -86,6 +86,6 @@ the pod's Binding.`,
 			HiddenDefaultCmd: true,
 		},
 	}
-	root.AddCommand(newServeCommand(), newSchedulerConfigCommand(), newDoctorCommand(), newVersionCommand())
+	root.AddCommand(newServeCommand(), newSchedulerConfigCommand(), newDoctorCommand(), newStatusCommand(), newVersionCommand())
 	return root
 }

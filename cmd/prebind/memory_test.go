@@ -59,7 +59,7 @@ func measureWaiting(b *testing.B, tls *server.TLS, call func(address string, cal
 		b.Fatal(err)
 	}
 	registry := prometheus.NewRegistry()
-	engine, err := newBinder(config.Default(), clients{api.Client, api.Client}, logger, registry)
+	engine, err := newBinder(config.Default(), clients{api.Client, api.Client, api.Client.EventsV1()}, logger, registry)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -49,7 +49,7 @@ func startForMetrics(t *testing.T) *metricsWorld {
 	cfg := config.Default()
 	cfg.Plugins.Permit = []string{binder.ProvisioningLimitName}
 	cfg.Volumes.NominateWhileWaiting = true
-	engine, err := newBinder(cfg, clients{w.api.Client, w.api.Client}, zap.NewNop(), w.registry)
+	engine, err := newBinder(cfg, clients{w.api.Client, w.api.Client, w.api.Client.EventsV1()}, zap.NewNop(), w.registry)
 	if err != nil {
 		t.Fatal(err)
 	}

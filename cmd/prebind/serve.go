@@ -88,6 +88,7 @@ func serve(ctx context.Context, file string, cfg *config.PrebindConfiguration, k
 		MaxFilterBytes: cfg.Server.MaxFilterBytes,
 		ShutdownDelay:  cfg.Server.ShutdownDelay.Duration,
 		DrainTimeout:   cfg.Server.DrainTimeout.Duration,
+		Debug:          debugOf(cfg, engine),
 	})
 	if err != nil {
 		return &runtimeError{err}
@@ -97,6 +98,14 @@ func serve(ctx context.Context, file string, cfg *config.PrebindConfiguration, k
 	}
 	logger.Info("stopped")
 	return nil
+}
+
+// debugOf is what GET /debug/prebind answers, nil if it is off.
+func debugOf(cfg *config.PrebindConfiguration, engine *engine) func() any {
+	if !cfg.Server.Debug {
+		return nil
+	}
+	return func() any { return engine.status() }
 }
 
 // serverTLS hands server.tls on.

@@ -66,7 +66,7 @@ current-context: x
 	file := write(t, "config.yaml", `
 apiVersion: prebind.dev/v1alpha1
 kind: PrebindConfiguration
-server: {address: 127.0.0.1:0, opsAddress: 127.0.0.1:0}
+server: {address: 127.0.0.1:0, opsAddress: 127.0.0.1:0, debug: true}
 `)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	logs, w := io.Pipe()
@@ -111,6 +111,7 @@ server: {address: 127.0.0.1:0, opsAddress: 127.0.0.1:0}
 	if got := get("POST", address, "/v1/bind", `{}`); !strings.Contains(got, "PodName is missing; PodNamespace is missing; PodUID is missing; Node is missing") {
 		t.Errorf("/v1/bind without arguments: %s", got)
 	}
+	wantOwnStatus(t, opsAddress)
 	if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -120,6 +121,18 @@ server: {address: 127.0.0.1:0, opsAddress: 127.0.0.1:0}
 	if texts := <-rest; len(texts) == 0 || !strings.Contains(texts[len(texts)-1], `"msg":"stopped"`) {
 		t.Errorf("last lines: %s", strings.Join(texts, "\n"))
 	}
+}
+
+// wantOwnStatus asks the instance with the status command.
+func wantOwnStatus(t *testing.T, opsAddress string) {
+	t.Helper()
+	var stdout, stderr strings.Builder
+	if code := run(t.Context(), []string{"status", "--address", opsAddress}, &stdout, &stderr); code != exitOK {
+		t.Errorf("prebind status: exit code %d: %s", code, stderr.String())
+	}
+	wantParts(t, "prebind status", stdout.String(), []string{
+		"\ncaches synced: csidrivers 0, ", "\nRUNNING: 0\n", "\nRESERVED: 0\n", "\nLAST FAILED: 2\n", "n/p", "\n  InvalidRequest: ", "\n  PodNotFound: ", "\nLAST BOUND: 0\n",
+	})
 }
 
 // await reads log lines up to the one with a message.

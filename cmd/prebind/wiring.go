@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/prebind/prebind/binder"
 	"github.com/prebind/prebind/config"
+	"github.com/prebind/prebind/internal/events"
+	"github.com/prebind/prebind/internal/status"
 	"github.com/prebind/prebind/server"
 	"github.com/prebind/prebind/volumes"
 )
@@ -29,6 +32,8 @@ type engine struct {
 	// drain makes running and new bind calls end at once, and returns when they
 	// have, or when ctx ends.
 	drain func(ctx context.Context) error
+	// status returns the state of the process, for GET /debug/prebind.
+	status func() status.Status
 }
 
 // pluginRegistry is where a plugin of one's own is added.
@@ -41,6 +46,13 @@ func knownPlugins() *config.Plugins {
 	return &config.Plugins{Permit: names, Reserve: names, PreBind: names, Bind: names, PostBind: names}
 }
 
+// pluginsOf names the enabled plugins of each stage, in order.
+func pluginsOf(p config.Plugins) map[binder.Stage][]string {
+	return map[binder.Stage][]string{
+		binder.Permit: p.Permit, binder.Reserve: p.Reserve, binder.PreBind: p.PreBind, binder.Bind: p.Bind, binder.PostBind: p.PostBind,
+	}
+}
+
 // newBinder wires volumes and binder. Nothing is asked of the API server
 // before run. The error is about the configuration.
 func newBinder(cfg *config.PrebindConfiguration, api clients, logger *zap.Logger, registry prometheus.Registerer) (*engine, error) {
@@ -48,8 +60,12 @@ func newBinder(cfg *config.PrebindConfiguration, api clients, logger *zap.Logger
 	if err != nil {
 		return nil, err
 	}
+	recorder, told, toldBound, err := newRecorder(cfg.Events, api, logger, registry)
+	if err != nil {
+		return nil, err
+	}
 	prebinder, err := volumes.New(volumes.Config{
-		Client: api.volumes, Caches: caches,
+		Client: api.volumes, Caches: caches, Events: told,
 		CompleteClaims: cfg.Volumes.StaticCompletion == config.StaticCompletionDirect,
 		Metrics:        registry,
 	})
@@ -57,26 +73,21 @@ func newBinder(cfg *config.PrebindConfiguration, api clients, logger *zap.Logger
 		return nil, err
 	}
 	b, err := binder.New(binder.Config{
-		Client:   api.bindings,
-		Caches:   caches,
-		Volumes:  prebinder,
-		Logger:   logger.Named("binder"),
-		Metrics:  registry,
-		Registry: pluginRegistry(),
-		Plugins: map[binder.Stage][]string{
-			binder.Permit:   cfg.Plugins.Permit,
-			binder.Reserve:  cfg.Plugins.Reserve,
-			binder.PreBind:  cfg.Plugins.PreBind,
-			binder.Bind:     cfg.Plugins.Bind,
-			binder.PostBind: cfg.Plugins.PostBind,
-		},
+		Client:      api.bindings,
+		Caches:      caches,
+		Volumes:     prebinder,
+		Logger:      logger.Named("binder"),
+		Metrics:     registry,
+		Registry:    pluginRegistry(),
+		Plugins:     pluginsOf(cfg.Plugins),
 		BindTimeout: cfg.Volumes.BindTimeout.Duration,
 		MaxCalls:    cfg.Server.MaxBindCalls,
 		ProvisioningLimits: binder.ProvisioningLimits{
 			PerClass: cfg.ProvisioningLimit.PerClass,
 			Classes:  cfg.ProvisioningLimit.Classes,
 		},
-		Nominator: nominator(cfg, api),
+		Nominator:   nominator(cfg, api),
+		BoundEvents: toldBound,
 	})
 	if err != nil {
 		return nil, err
@@ -85,11 +96,19 @@ func newBinder(cfg *config.PrebindConfiguration, api clients, logger *zap.Logger
 		binder: b,
 		nodes:  prebinder,
 		checks: cacheChecks(caches.Synced()),
-		run:    func(ctx context.Context) error { return runCaches(ctx, caches, logger) },
+		run: func(ctx context.Context) error {
+			var recording sync.WaitGroup
+			defer recording.Wait()
+			if recorder != nil {
+				recording.Go(func() { recorder.Run(ctx) })
+			}
+			return runCaches(ctx, caches, logger)
+		},
 		drain: func(ctx context.Context) error {
 			b.Shutdown()
 			return b.Wait(ctx)
 		},
+		status: newStatus(b, prebinder, caches).read,
 	}, nil
 }
 
@@ -100,6 +119,22 @@ func nominator(cfg *config.PrebindConfiguration, api clients) kubernetes.Interfa
 		return nil
 	}
 	return api.volumes
+}
+
+// newRecorder returns what writes events, and who is told of which; nil for what
+// is off.
+func newRecorder(cfg config.Events, api clients, logger *zap.Logger, registry prometheus.Registerer) (recorder *events.Recorder, told, toldBound volumes.Recorder, err error) {
+	if !cfg.Enabled {
+		return nil, nil, nil, nil
+	}
+	recorder, err = events.New(events.Config{Client: api.events, Logger: logger.Named("events"), Metrics: registry})
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if cfg.Bound {
+		toldBound = recorder
+	}
+	return recorder, recorder, toldBound, nil
 }
 
 // cacheChecks makes one check of each cache, in the order of their names.
