@@ -43,5 +43,6 @@
 // migration), storage capacity (capacity), objects made anew at every stage
 // (recreated, disturbed), many claims in one pod (manyclaims), one claim in
 // many pods (shared), provisioners (provisioning), limits (limits,
-// provisioninglimit). Nominations are in nominate.
+// provisioninglimit), what people are told (events, status). Nominations are in
+// nominate.
 package e2e

@@ -134,7 +134,8 @@ func (f *fixture) requests(matches ...faultproxy.Match) []faultproxy.Request {
 }
 
 // wrote checks, for every object of the fixture, how many writes the API
-// server carried out for the stands (the fixture's own, if none is given).
+// server carried out for the stands (the fixture's own, if none is given), but for
+// events: these are written when there is time, and nothing depends on them.
 func (f *fixture) wrote(want map[string]int, stands ...*stand) {
 	f.t.Helper()
 	if stands == nil {
@@ -143,7 +144,7 @@ func (f *fixture) wrote(want map[string]int, stands ...*stand) {
 	got := map[string]int{}
 	for _, s := range stands {
 		for object, n := range s.proxy.WritesByObject() {
-			if strings.Contains(object, f.ns) {
+			if strings.Contains(object, f.ns) && !strings.Contains(object, " events ") {
 				got[object] += n
 			}
 		}
