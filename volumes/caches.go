@@ -12,6 +12,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/informers"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
@@ -181,6 +182,15 @@ func (c *Caches) node(name string) *v1.Node {
 		return nil
 	}
 	return node
+}
+
+// allVolumes returns every cached volume.
+func (c *Caches) allVolumes() ([]*v1.PersistentVolume, error) {
+	pvs, err := c.Volumes.List(labels.Everything())
+	if err != nil {
+		return nil, fmt.Errorf("listing cached volumes: %w", err)
+	}
+	return pvs, nil
 }
 
 // volume returns the cached volume, or nil.

@@ -15,6 +15,9 @@
 // [Prebinder.Score] judge thousands of nodes at once (filter.go, score.go,
 // quick.go, index_nearby.go), by what is in the caches and reserved.
 //
+// For people, [Prebinder.Explain] tells what becomes of a pod's claims and why, from
+// caches that [Caches.Load] filled once (explain.go, load.go).
+//
 // The meaning of every field and every rule of matching is kube-scheduler
 // 1.37's: FindMatchingVolume and its siblings of k8s.io/component-helpers are
 // imported and stay the judge.
