@@ -42,8 +42,9 @@ help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## Build build/bin/prebind, static and with its version
+build: ## Build build/bin/prebind, static and with its version, also as the plugin kubectl-prebind
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/prebind ./cmd/prebind
+	ln -sf prebind $(BIN)/kubectl-prebind
 
 .PHONY: test
 test: test-unit test-image test-monitoring test-e2e ## Run all tests

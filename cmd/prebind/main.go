@@ -22,17 +22,22 @@ const (
 )
 
 func main() {
-	os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(runAs(context.Background(), programName(os.Args[0]), os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run is the whole program. It stops in order when ctx is done or at the first
-// SIGTERM or SIGINT; a second signal kills the process at once.
+// run is the whole program under its own name.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	return runAs(ctx, ownName, args, stdout, stderr)
+}
+
+// runAs is the whole program, named so in what it says of itself. It stops in order when ctx is done or at the first
+// SIGTERM or SIGINT; a second signal kills the process at once.
+func runAs(ctx context.Context, name string, args []string, stdout, stderr io.Writer) int {
 	ctx, restore := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer restore()
 	context.AfterFunc(ctx, restore)
 
-	root := newRootCommand()
+	root := newRootCommand(name)
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
@@ -73,19 +78,20 @@ func (e *configError) Error() string { return e.file + ": " + e.err.Error() }
 
 func (e *configError) Unwrap() error { return e.err }
 
-func newRootCommand() *cobra.Command {
+func newRootCommand(name string) *cobra.Command {
 	root := &cobra.Command{
-		Use:   "prebind",
+		Use:   ownName,
 		Short: "A kube-scheduler extender that binds volumes and then the pod",
 		Long: `prebind takes over kube-scheduler's bind step: it works out which volumes a pod
 needs on its node, binds them, waits until every claim is bound, and then posts
 the pod's Binding.`,
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: name},
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		CompletionOptions: cobra.CompletionOptions{
 			HiddenDefaultCmd: true,
 		},
 	}
-	root.AddCommand(newServeCommand(), newSchedulerConfigCommand(), newDoctorCommand(), newStatusCommand(), newVersionCommand())
+	root.AddCommand(newServeCommand(), newSchedulerConfigCommand(), newDoctorCommand(), newExplainCommand(name), newStatusCommand(), newVersionCommand())
 	return root
 }
