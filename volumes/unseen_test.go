@@ -43,6 +43,7 @@ func TestFilterSendsBackForNodesThatWereNotShown(t *testing.T) {
 				t.Fatalf("call %d: error %v, want NodesUnseen with %s", n, call.err, name(200))
 			}
 		}
+		e.measured([]string{"prebind_filter_nodes_total"}, "prebind_filter_nodes_total{result=passed} 0", "prebind_filter_nodes_total{result=refused} 999")
 		refused(pod, names[:100])
 		e.filter(pod, name(199), name(200)).says(t, 0, wantNoVolume, "")
 		time.Sleep(11 * time.Minute)
