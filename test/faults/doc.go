@@ -8,4 +8,7 @@
 // parallel; all others do, each with objects of its own names, which is what
 // the rules of a shared proxy go by. Tests that disturb a whole replica (its
 // watches, its process) start one for themselves.
+//
+// TestAlertsFire brings replicas into the state of each alert of the chart, records
+// their metrics, and has test/monitoring/cmd/alerts tell which alerts fire.
 package faults

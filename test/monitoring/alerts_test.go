@@ -2,7 +2,6 @@ package monitoring_test
 
 import (
 	"fmt"
-	"log/slog"
 	"maps"
 	"net/url"
 	"regexp"
@@ -11,11 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql/promqltest"
 	"github.com/prometheus/prometheus/rules"
+
+	"github.com/prebind/prebind/test/monitoring"
 )
 
 // horizon is for how long each alert is evaluated, once a minute.
@@ -24,7 +23,7 @@ const horizon = 2 * time.Hour
 // scenario is what happens to the series of an alert, a sample a minute.
 type scenario struct {
 	series []string
-	// fires is when the alert has to fire, at the earliest and at the latest. Zero:
+	// The alert has to fire between after and before. Zero:
 	// never.
 	after, before time.Duration
 }
@@ -186,17 +185,20 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-func (s scenario) check(t *testing.T, r rule) {
+func (s scenario) check(t *testing.T, r rulefmt.Rule) {
 	storage := promqltest.LoadedStorage(t, "load 1m\n  "+strings.Join(s.series, "\n  ")+"\n")
 	defer func() { _ = storage.Close() }()
 	engine := promqltest.NewTestEngine(t, false, 5*time.Minute, promqltest.DefaultMaxSamplesPerQuery)
-	alert := newAlert(t, r)
+	alert, err := monitoring.NewAlert(r)
+	if err != nil {
+		t.Fatal(err)
+	}
 	first := time.Duration(-1)
 	for at := time.Duration(0); at <= horizon; at += time.Minute {
 		if _, err := alert.Eval(t.Context(), 0, time.Unix(0, 0).Add(at), rules.EngineQueryFunc(engine, storage), &url.URL{}, 0); err != nil {
 			t.Fatal(err)
 		}
-		if firing := firing(alert); len(firing) > 0 {
+		if firing := monitoring.Firing(alert); len(firing) > 0 {
 			first = at
 			checkTexts(t, r, firing)
 			break
@@ -210,30 +212,9 @@ func (s scenario) check(t *testing.T, r rule) {
 	}
 }
 
-// firing returns the active alerts that are past their "for".
-func firing(alert *rules.AlertingRule) []*rules.Alert {
-	return slices.DeleteFunc(alert.ActiveAlerts(), func(a *rules.Alert) bool { return a.State != rules.StateFiring })
-}
-
-func newAlert(t *testing.T, r rule) *rules.AlertingRule {
-	t.Helper()
-	expr, err := parser.NewParser(parser.Options{}).ParseExpr(r.Expr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var hold model.Duration
-	if r.For != "" {
-		if hold, err = model.ParseDuration(r.For); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return rules.NewAlertingRule(r.Alert, expr, time.Duration(hold), 0, labels.FromMap(r.Labels), labels.FromMap(r.Annotations),
-		labels.EmptyLabels(), "", true, slog.New(slog.DiscardHandler))
-}
-
 // checkTexts looks at the annotations of an alert that fires: each label that they
 // name is there.
-func checkTexts(t *testing.T, r rule, firing []*rules.Alert) {
+func checkTexts(t *testing.T, r rulefmt.Rule, firing []*rules.Alert) {
 	t.Helper()
 	for _, active := range firing {
 		for _, name := range []string{"summary", "description"} {

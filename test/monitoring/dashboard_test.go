@@ -1,49 +1,37 @@
 package monitoring_test
 
 import (
-	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/prebind/prebind/test/monitoring"
 )
 
-// dashboard is what the tests look at of Grafana's model.
-type dashboard struct {
-	Title      string  `json:"title"`
-	UID        string  `json:"uid"`
-	Panels     []panel `json:"panels"`
-	Templating struct {
-		List []struct {
-			Name       string `json:"name"`
-			Definition string `json:"definition"`
-		} `json:"list"`
-	} `json:"templating"`
-}
-
-type panel struct {
-	ID      int    `json:"id"`
-	Type    string `json:"type"`
-	Title   string `json:"title"`
-	GridPos struct {
-		X, Y, W, H int
-	} `json:"gridPos"`
-	Targets []struct {
-		RefID        string `json:"refId"`
-		Expr         string `json:"expr"`
-		LegendFormat string `json:"legendFormat"`
-	} `json:"targets"`
-}
-
-func readDashboard(t *testing.T) dashboard {
+func readDashboard(t *testing.T) monitoring.Dashboard {
 	t.Helper()
-	var d dashboard
-	if err := json.Unmarshal([]byte(read(t, "charts", "prebind", "dashboards", "prebind.json")), &d); err != nil {
+	d, err := monitoring.ReadDashboard(filepath.Join("..", "..", "charts", "prebind", "dashboards", "prebind.json"))
+	if err != nil {
 		t.Fatal(err)
 	}
 	if len(d.Panels) == 0 {
 		t.Fatal("the dashboard has no panels")
 	}
 	return d
+}
+
+// panelQueries returns all queries of the panels by where they stand.
+func panelQueries(t *testing.T) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, p := range readDashboard(t).Panels {
+		for _, target := range p.Targets {
+			all[fmt.Sprintf("panel %q, query %s", p.Title, target.RefID)] = target.Query(5 * time.Minute)
+		}
+	}
+	return all
 }
 
 // Panels have numbers of their own and stand beside each other, all with queries.
@@ -75,27 +63,12 @@ func TestDashboardIsWellMade(t *testing.T) {
 // Whatever the program measures can be seen.
 func TestDashboardHasEveryMetric(t *testing.T) {
 	var all strings.Builder
-	for _, p := range readDashboard(t).Panels {
-		for _, target := range p.Targets {
-			all.WriteString(target.Expr + "\n")
-		}
+	for _, query := range panelQueries(t) {
+		all.WriteString(query + "\n")
 	}
 	for name := range readMetrics(t) {
 		if name != "prebind_http_requests_in_flight" && !strings.Contains(all.String(), name) {
 			t.Errorf("no panel has %s", name)
 		}
 	}
-}
-
-// queries returns all queries of the dashboard by where they stand, with Grafana's
-// variables replaced.
-func (d dashboard) queries() map[string]string {
-	variables := strings.NewReplacer("$__rate_interval", "5m", "$namespace", ".*", "$job", ".*")
-	all := map[string]string{}
-	for _, p := range d.Panels {
-		for _, target := range p.Targets {
-			all[fmt.Sprintf("panel %q, query %s", p.Title, target.RefID)] = variables.Replace(target.Expr)
-		}
-	}
-	return all
 }

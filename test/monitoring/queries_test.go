@@ -16,9 +16,8 @@ import (
 // allQueries returns every query there is, by where it stands.
 func allQueries(t *testing.T) map[string]string {
 	t.Helper()
-	d := readDashboard(t)
-	all := d.queries()
-	for _, variable := range d.Templating.List {
+	all := panelQueries(t)
+	for _, variable := range readDashboard(t).Templating.List {
 		if variable.Definition == "" {
 			continue
 		}

@@ -2,42 +2,27 @@ package monitoring_test
 
 import (
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
-	"sigs.k8s.io/yaml"
+	"github.com/prometheus/prometheus/model/rulefmt"
+
+	"github.com/prebind/prebind/test/monitoring"
 )
 
-// rule is an alert of the chart.
-type rule struct {
-	Alert       string            `json:"alert"`
-	Expr        string            `json:"expr"`
-	For         string            `json:"for,omitempty"`
-	Labels      map[string]string `json:"labels"`
-	Annotations map[string]string `json:"annotations"`
-}
-
 // readRules returns the alerts of the chart.
-func readRules(t *testing.T) []rule {
+func readRules(t *testing.T) []rulefmt.Rule {
 	t.Helper()
-	var file struct {
-		Groups []struct {
-			Name  string `json:"name"`
-			Rules []rule `json:"rules"`
-		} `json:"groups"`
-	}
-	if err := yaml.UnmarshalStrict([]byte(read(t, "charts", "prebind", "rules", "prebind.yaml")), &file); err != nil {
+	alerts, err := monitoring.ReadAlerts(filepath.Join("..", "..", "charts", "prebind", "rules", "prebind.yaml"))
+	if err != nil {
 		t.Fatal(err)
 	}
-	var all []rule
-	for _, group := range file.Groups {
-		all = append(all, group.Rules...)
-	}
-	if len(all) == 0 {
+	if len(alerts) == 0 {
 		t.Fatal("the chart has no alerts")
 	}
-	return all
+	return alerts
 }
 
 // Each alert says how bad it is, and has a section in docs/operations.md; each such

@@ -23,6 +23,9 @@ const (
 	// HelmV3 and HelmV4 are the two versions of Helm that the chart is for.
 	HelmV3 Program = "helm-v3"
 	HelmV4 Program = "helm-v4"
+	// Alerts tells which of the chart's alerts fire for recorded scrapes; it has
+	// Prometheus' rule engine in it.
+	Alerts Program = "alerts"
 )
 
 const (
@@ -78,6 +81,8 @@ func recipeOf(p Program, versions map[string]string) (recipe, error) {
 		return recipe{module: rootModule, pkg: "./cmd/prebind", folder: "."}, nil
 	case PrebindRace:
 		return recipe{module: rootModule, pkg: "./cmd/prebind", folder: ".", flags: []string{"-race"}}, nil
+	case Alerts:
+		return recipe{module: rootModule, pkg: "./cmd/alerts", folder: "test/monitoring"}, nil
 	case HelmV3:
 		return helm(helmV3Module, helmV3Version, versions, helmV3Module+"/pkg/lint/rules", helmV3Module+"/pkg/chartutil"), nil
 	case HelmV4:
