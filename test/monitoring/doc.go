@@ -10,7 +10,7 @@
 // it with the table of metrics in docs/metrics.md, which a test of cmd/prebind compares
 // with what the program exports. Each alert is evaluated over series that it is about and
 // over some that it is not. With cmd/alerts the tests in test/faults see each alert fire
-// over the metrics of a real replica.
+// over the metrics of a real replica. cmd/panels draws the dashboard.
 //
 // It is a module of its own because Prometheus brings a hundred others, which what tests
 // prebind itself must not depend on.
