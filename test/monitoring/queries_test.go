@@ -34,10 +34,28 @@ func allQueries(t *testing.T) map[string]string {
 	for name, m := range readMetrics(t) {
 		all["docs/metrics.md, "+name] = m.query
 	}
-	for i, inline := range regexp.MustCompile("`([^`\n]*(?:prebind|rest_client)_[a-z_]+[^`\n]*)`").FindAllStringSubmatch(read(t, "docs", "operations.md"), -1) {
-		all[fmt.Sprintf("docs/operations.md, query %d", i)] = inline[1]
+	for i, query := range inline(t) {
+		all[fmt.Sprintf("docs/operations.md, query %d", i)] = query
 	}
 	return all
+}
+
+// inline returns the queries in the text of docs/operations.md. A name of a metric alone
+// is a word, and has to be one of the metrics.
+func inline(t *testing.T) []string {
+	t.Helper()
+	metrics := readMetrics(t)
+	var queries []string
+	for _, code := range regexp.MustCompile("`([^`\n]*(?:prebind|rest_client)_[a-z_]+[^`\n]*)`").FindAllStringSubmatch(read(t, "docs", "operations.md"), -1) {
+		if name := code[1]; regexp.MustCompile(`^\w+$`).MatchString(name) {
+			if _, ok := metrics[name]; !ok {
+				t.Errorf("docs/operations.md: there is no metric %s", name)
+			}
+			continue
+		}
+		queries = append(queries, code[1])
+	}
+	return queries
 }
 
 // Each query is one, asks for metrics and labels that there are, and uses them as
