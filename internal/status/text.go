@@ -3,6 +3,7 @@ package status
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -92,15 +93,28 @@ func (s *Status) writeReservations(out *strings.Builder) {
 	andMore(out, s.ReservationsTotal-len(s.Reservations))
 }
 
+// writeFailed has one row for all calls of a pod that failed for the same reason:
+// the scheduler tries again every few seconds.
 func (s *Status) writeFailed(out *strings.Builder) {
-	t := newTable("ENDED", "POD", "NODE", "TOOK", "STAGES")
-	for i := range s.Failed[:min(len(s.Failed), maxEnded)] {
+	type failure struct{ pod, node, text string }
+	var newest []*Ended
+	times := map[failure]int{}
+	of := func(call *Ended) failure { return failure{call.Pod, call.Node, call.Error} }
+	for i := range s.Failed {
 		call := &s.Failed[i]
-		t.row(s.row(call)...)
+		if times[of(call)]++; times[of(call)] == 1 {
+			newest = append(newest, call)
+		}
+	}
+	t, more := newTable("ENDED", "TIMES", "POD", "NODE", "TOOK", "STAGES"), len(s.Failed)
+	for _, call := range newest[:min(len(newest), maxEnded)] {
+		row := s.row(call)
+		t.row(append([]string{row[0], strconv.Itoa(times[of(call)])}, row[1:]...)...)
 		t.below(call.Error)
+		more -= times[of(call)]
 	}
 	t.write(out, "LAST FAILED", len(s.Failed))
-	andMore(out, len(s.Failed)-maxEnded)
+	andMore(out, more)
 }
 
 func (s *Status) writeBound(out *strings.Builder) {
@@ -117,7 +131,7 @@ func (s *Status) row(call *Ended) []string {
 	if call.Joined {
 		note = " (joined another call)"
 	}
-	return []string{span(s.Time.Sub(call.Began.Add(took))) + " ago", call.Pod, call.Node, span(took), call.stages() + note}
+	return []string{span(s.Time.Sub(call.Began.Add(took)).Truncate(100*time.Millisecond)) + " ago", call.Pod, call.Node, span(took), call.stages() + note}
 }
 
 // stages names those that took any time.

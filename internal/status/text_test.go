@@ -2,6 +2,7 @@ package status_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -83,10 +84,12 @@ func golden(t *testing.T, name, got string) {
 
 func TestWriteText(t *testing.T) {
 	failing := busy()
-	failing.Failed = append(failing.Failed, slices.Repeat([]status.Ended{{
-		Pod: "shop/db-3", Node: "node-11", Outcome: "error", Reason: "NoVolume", Began: ago(30 * time.Hour), DurationMS: 0.3,
-		Error: "NoVolume: claim shop/data-3 (class local): none",
-	}}, 11)...)
+	for n := range 12 { // each twice
+		failing.Failed = append(failing.Failed, slices.Repeat([]status.Ended{{
+			Pod: fmt.Sprintf("shop/db-1%d", n), Node: "node-11", Outcome: "error", Reason: "NoVolume", Began: ago(30 * time.Hour), DurationMS: 0.3,
+			Error: "NoVolume: claim shop/data-3 (class local): none",
+		}}, 2)...)
+	}
 	for name, all := range map[string][]status.Status{"busy.txt": {failing, idle()}, "idle.txt": {idle()}, "none.txt": nil} {
 		t.Run(name, func(t *testing.T) {
 			var text strings.Builder
