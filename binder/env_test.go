@@ -53,6 +53,7 @@ type env struct {
 	metrics *prometheus.Registry
 	volumes *volumes.Prebinder
 	journal journal
+	told    journal // events
 	spies   map[string]*spy
 }
 
@@ -96,7 +97,7 @@ func startOn(t *testing.T, api *testkit.API, configure func(e *env, cfg *binder.
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e.volumes, err = volumes.New(volumes.Config{Client: e.Client, Caches: caches}); err != nil {
+	if e.volumes, err = volumes.New(volumes.Config{Client: e.Client, Caches: caches, Events: &e.told}); err != nil {
 		t.Fatal(err)
 	}
 	core, logs := observer.New(zap.InfoLevel)

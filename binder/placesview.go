@@ -15,6 +15,13 @@ type line struct {
 	ahead  int      // pods that want some and come before
 }
 
+// wants returns what the ticket waits for.
+func (p *places) wants(t *ticket) []want {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(t.wants)
+}
+
 // claims returns the namespace/name of what the ticket waits for.
 func (p *places) claims(t *ticket) []string {
 	p.mu.Lock()

@@ -144,7 +144,10 @@ func (l *provisioningLimit) wait(ctx context.Context, call *Call, t *ticket) err
 			return nil // what is in the pod's way now is for Reserve to tell, not after the wait
 		}
 		verify = false
+		watch.WaitsFor(l.turns(t))
 		select {
+		case <-watch.Notice():
+			watch.Tell()
 		case <-t.ready:
 			ctxlog.From(ctx).Info("waited for the turn to provision", claims, zap.Float64("waitedMs", milliseconds(time.Since(began))))
 			return nil
@@ -168,6 +171,16 @@ func (l *provisioningLimit) ended(ctx context.Context, t *ticket) error {
 		return cause
 	}
 	return fault.New(fault.CodeOf(cause), "%s; %s", strings.Join(l.describe(lines), "; "), fault.Detail(cause))
+}
+
+// turns says, for each claim by name, what it waits for.
+func (l *provisioningLimit) turns(t *ticket) map[string]string {
+	turns := map[string]string{}
+	for _, w := range l.places.wants(t) {
+		_, name, _ := strings.Cut(w.name, "/")
+		turns[name] = fmt.Sprintf("its turn to be provisioned: at most %d of class %s at once (provisioningLimit)", l.limits.of(w.class), w.class)
+	}
+	return turns
 }
 
 // describe says, for each class, what a pod waits for.

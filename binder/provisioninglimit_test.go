@@ -3,6 +3,7 @@ package binder_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/prebind/prebind/binder"
 	"github.com/prebind/prebind/internal/testkit"
+	"github.com/prebind/prebind/volumes"
 )
 
 // limiting has the plugin, and a spy after it in permit and before VolumeBinding in
@@ -91,6 +93,44 @@ func (e *env) inProvisioning() []string {
 		}
 	}
 	return names
+}
+
+// People see who waits for a turn, and after a minute pod and claim say so.
+func TestProvisioningLimitTellsWhoWaits(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := startLimiting(t, "a:slow", "b:slow")
+		calls := e.calls("a", "b")
+		waits := func(pod, cause, what string) {
+			t.Helper()
+			synctest.Wait()
+			i := slices.IndexFunc(e.volumes.Waits(), func(w volumes.Wait) bool { return w.Pod.Name == pod })
+			if i < 0 {
+				t.Fatalf("pod %s does not wait", pod)
+			}
+			want := []volumes.WaitingClaim{{Name: pod, Class: "slow", Cause: cause, For: what}}
+			if diff := cmp.Diff(want, e.volumes.Waits()[i].Claims); diff != "" {
+				t.Errorf("pod %s waits for (-want +got):\n%s", pod, diff)
+			}
+		}
+		const turn, provisioner = "its turn to be provisioned: at most 1 of class slow at once (provisioningLimit)", "provisioner csi.example.com to make a volume for node node-7"
+		waits("a", "provisioner", provisioner)
+		waits("b", "provisioning_limit", turn)
+		<-time.After(time.Minute)
+		synctest.Wait()
+		told := e.told.read()
+		if event := "Pod b (b): WaitingForVolume BindVolumes: node node-7: claim shop/b (class slow) waits for " + turn; !slices.Contains(told, event) || len(told) != 4 {
+			t.Errorf("events %q, want two for each pod, and in them %q", told, event)
+		}
+		e.provision("a")
+		waits("b", "provisioner", provisioner)
+		e.provision("b")
+		for _, call := range calls {
+			call.ends("")
+		}
+		if waits := e.volumes.Waits(); len(waits) > 0 {
+			t.Errorf("in the end these wait: %v", waits)
+		}
+	})
 }
 
 func TestProvisioningLimitServesPodsInOrder(t *testing.T) {

@@ -231,3 +231,34 @@ func TestOwnEventsAreNoCause(t *testing.T) {
 		call.endsSoon("ProvisioningFailed: claim shop/log-0 (class fast): node-7: ProvisioningFailed: quota exceeded")
 	})
 }
+
+// Before anything is reserved: what a plugin says that the pod waits for.
+func TestAWaitForTheTurnIsListedAndTold(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e, l := listened(t, testkit.Pod("db-0").Uses("data-0", "log-0"), testkit.Claim("data-0").Class("fast"), testkit.Claim("log-0").Class("fast"))
+		began := time.Now()
+		watch := e.p.Watch(e.Pod("db-0"), node7)
+		wait := volumes.Wait{Pod: named("db-0"), UID: "uid-db-0", Node: node7, Since: began}
+		says := func(claims ...string) {
+			words := map[string]string{"unseen": "its turn"}
+			wait.Claims = nil
+			for _, claim := range claims {
+				words[claim] = "its turn"
+				wait.Claims = append(wait.Claims, volumes.WaitingClaim{Name: claim, Class: "fast", Cause: "provisioning_limit", For: "its turn"})
+			}
+			watch.WaitsFor(words)
+			e.waits(wait)
+		}
+		says("data-0", "log-0")
+		says("log-0")
+		<-watch.Notice()
+		if took := time.Since(began); took != time.Minute {
+			t.Errorf("it is time to tell after %s", took)
+		}
+		watch.Tell()
+		l.wants(t, "Pod db-0 (PersistentVolumeClaim log-0 Normal) WaitingForVolume: node node-7: claim shop/log-0 (class fast) waits for its turn",
+			"PersistentVolumeClaim log-0 (Pod db-0 Normal) WaitingForVolume: pod shop/db-0, to be bound to node node-7, waits for its turn")
+		watch.Close()
+		e.waits()
+	})
+}

@@ -2,6 +2,9 @@ package volumes
 
 import (
 	"context"
+	"maps"
+	"slices"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/storage/volume"
@@ -63,16 +66,45 @@ func (c *Caches) OnProvisioning(f func(p Provision, over bool)) error {
 }
 
 // PodWatch tells a call that waits before it has reserved anything what becomes
-// of its pod meanwhile. It is not safe for parallel use.
-type PodWatch struct{ wait *boundWait }
+// of its pod meanwhile, and people what it waits for. It is not safe for parallel
+// use.
+type PodWatch struct {
+	wait    *boundWait
+	notice  *time.Ticker
+	waiting []pending
+}
 
 // Watch begins to watch the pod, its node and its claims. Close must be called.
 func (p *Prebinder) Watch(pod *v1.Pod, node string) *PodWatch {
-	w := &boundWait{p: p, pod: pod, node: node, watch: p.signals.subscribe(podKey(pod), nodeKey(node))}
+	call := &waitingCall{pod: pod, node: node, since: time.Now()}
+	w := &boundWait{p: p, pod: pod, node: node, call: call, watch: p.signals.subscribe(podKey(pod), nodeKey(node))}
 	for _, c := range claimNames(pod) {
 		w.watch.add(claimNameKey(pod.Namespace, c.Name))
 	}
-	return &PodWatch{w}
+	return &PodWatch{wait: w, notice: time.NewTicker(noticeAfter)}
+}
+
+// WaitsFor says what claims of the pod wait for, by name, in words that follow
+// "waits for": [Prebinder.Waits] lists that until Close, or until something else is
+// said.
+func (w *PodWatch) WaitsFor(claims map[string]string) {
+	w.waiting = w.waiting[:0]
+	for _, name := range slices.Sorted(maps.Keys(claims)) {
+		if claim := w.wait.p.caches.claim(w.wait.pod.Namespace, name); claim != nil {
+			w.waiting = append(w.waiting, pending{&item{claim: claim}, claims[name]})
+		}
+	}
+	w.wait.p.waits.replace(w.wait.call, w.waiting)
+}
+
+// Notice signals each minute that it is time to Tell.
+func (w *PodWatch) Notice() <-chan time.Time { return w.notice.C }
+
+// Tell writes events about what was said last.
+func (w *PodWatch) Tell() {
+	if len(w.waiting) > 0 {
+		w.wait.p.tellWaiting(w.wait.call, w.waiting)
+	}
 }
 
 // Changed signals that pod, node or a claim may have changed; one signal may
@@ -91,4 +123,8 @@ func (w *PodWatch) Check(ctx context.Context, verify bool) error {
 }
 
 // Close ends the watch.
-func (w *PodWatch) Close() { w.wait.watch.close() }
+func (w *PodWatch) Close() {
+	w.wait.p.waits.replace(w.wait.call, nil)
+	w.notice.Stop()
+	w.wait.watch.close()
+}

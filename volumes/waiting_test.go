@@ -28,7 +28,8 @@ func (e *env) waits(want ...volumes.Wait) {
 func TestWaitsAreListedWhileTheyLast(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		first, second := testkit.Pod("db-0").Uses("data-0", "log-0"), testkit.Pod("db-1").Uses("data-1")
-		e := start(t, first, second, testkit.Claim("data-0"), onNode7("pv-1"), testkit.Claim("log-0").Class("fast"), testkit.Claim("data-1").Class("fast"))
+		e := start(t, first, second, testkit.Claim("data-0"), onNode7("pv-1"), testkit.Claim("log-0").Class("fast"),
+			testkit.Claim("data-1").Class("fast").Selected(node7)) // asked for before this call
 		e.waits()
 		began := time.Now()
 		one := e.call(first)

@@ -27,6 +27,10 @@ const (
 	waitForVolume waitCause = "volume"
 )
 
+// waitForTurn: to be provisioned. It is no cause of the metrics: the plugin
+// ProvisioningLimit has its own.
+const waitForTurn waitCause = "provisioning_limit"
+
 func waitCauses() []waitCause {
 	return []waitCause{waitForWrite, waitForShared, waitForController, waitForProvisioner, waitForVolume}
 }
@@ -78,6 +82,7 @@ type waitingCall struct {
 	pod   *v1.Pod
 	node  string
 	since time.Time
+	turns []*claimWait // see replace
 }
 
 var _ prometheus.Collector = (*waits)(nil)
@@ -146,6 +151,21 @@ func (w *waits) end(r *Reservation) {
 	}
 }
 
+// replace lists what a call waits for that has not begun with its claims.
+func (w *waits) replace(call *waitingCall, waiting []pending) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, old := range call.turns {
+		delete(w.all, old)
+	}
+	call.turns = call.turns[:0]
+	for _, p := range waiting {
+		turn := &claimWait{call: call, claim: p.item.claim, cause: waitForTurn, what: p.what}
+		call.turns = append(call.turns, turn)
+		w.all[turn] = struct{}{}
+	}
+}
+
 func (w *waits) over(i *item, result string) {
 	kind := kindStatic
 	if i.provisioned() {
@@ -211,6 +231,9 @@ func (w *waits) now() (counts map[waitCause]int, oldest time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for wait := range w.all {
+		if wait.cause == waitForTurn {
+			continue
+		}
 		counts[wait.cause]++
 		oldest = max(oldest, time.Since(wait.call.since))
 	}

@@ -83,7 +83,7 @@ type WaitingClaim struct {
 	Claim string `json:"claim"` // namespace/name
 	Class string `json:"class"`
 	// Cause is on whom it waits, as in prebind_waiting_claims: api_write,
-	// shared_claim, pv_controller, provisioner or volume.
+	// shared_claim, pv_controller, provisioner or volume; or provisioning_limit.
 	Cause string `json:"cause"`
 	// WaitsFor is the same in words.
 	WaitsFor string `json:"waitsFor"`
