@@ -22,7 +22,7 @@ func TestDefaultYAMLEqualsDefault(t *testing.T) {
 	if diff := cmp.Diff(config.Default(), got); diff != "" {
 		t.Errorf("DefaultYAML differs from Default (-default +file):\n%s", diff)
 	}
-	for _, key := range []string{"permit:", "postBind:", "insecure:", "tls:", "kubeconfig:", "staticCompletion:", "nominateWhileWaiting:", "debug:", "bound:", "perClass:", "classes:", "format:"} {
+	for _, key := range []string{"permit:", "postBind:", "insecure:", "tls:", "kubeconfig:", "staticCompletion:", "nominateWhileWaiting:", "debug:", "bound:", "perClass:", "classes:", "format:", "endpoint:", "samplingRatePerMillion:"} {
 		if !strings.Contains(config.DefaultYAML(), key) {
 			t.Errorf("DefaultYAML does not show the key %q", key)
 		}
@@ -64,7 +64,10 @@ func TestLoad(t *testing.T) {
 		"limits of classes, and that of all others by default": {file: header + "provisioningLimit: {classes: {fast: 3}}\n", want: func(c *config.PrebindConfiguration) {
 			c.ProvisioningLimit = config.ProvisioningLimit{PerClass: 10, Classes: map[string]int{"fast": 3}}
 		}},
-		"no classes, in all words for it":    {file: header + "provisioningLimit: {perClass: null, classes: null}\nvolumes: {nominateWhileWaiting: null}\n"},
+		"no classes, in all words for it": {file: header + "provisioningLimit: {perClass: null, classes: null}\nvolumes: {nominateWhileWaiting: null}\n"},
+		"traces": {file: header + "tracing: {endpoint: 'https://otel.example:4318/prefix', samplingRatePerMillion: 1000000}\n", want: func(c *config.PrebindConfiguration) {
+			c.Tracing = config.Tracing{Endpoint: "https://otel.example:4318/prefix", SamplingRatePerMillion: 1000000}
+		}},
 		"nominations":                        {file: header + "volumes: {nominateWhileWaiting: true}\n", want: func(c *config.PrebindConfiguration) { c.Volumes.NominateWhileWaiting = true }},
 		"a fraction of a request per second": {file: header + "clientConnection: {qps: 0.5, burst: 1}\n", want: func(c *config.PrebindConfiguration) { c.ClientConnection.QPS, c.ClientConnection.Burst = 0.5, 1 }},
 		"events off": {file: header + "events: {enabled: false}\nserver: {debug: true}\n", want: func(c *config.PrebindConfiguration) {
@@ -111,7 +114,7 @@ func TestLoadMistakesOfForm(t *testing.T) {
 			file: header + "tls: {}\nserver: {port: 1}\n",
 			want: []string{
 				"server.port: Forbidden: unknown key, known ones here: address, opsAddress, debug, insecure, tls, maxBindCalls, maxFilterBytes, shutdownDelay, drainTimeout",
-				"tls: Forbidden: unknown key, known ones here: apiVersion, kind, server, clientConnection, volumes, plugins, provisioningLimit, events, logging",
+				"tls: Forbidden: unknown key, known ones here: apiVersion, kind, server, clientConnection, volumes, plugins, provisioningLimit, events, logging, tracing",
 			},
 		},
 		"wrong case": {
@@ -146,7 +149,7 @@ extra: 1
 			want: []string{
 				"clientConnection.burst: Invalid value: 1.5: must be a whole number",
 				`clientConnection.qps: Invalid value: "fast": must be a number`,
-				"extra: Forbidden: unknown key, known ones here: apiVersion, kind, server, clientConnection, volumes, plugins, provisioningLimit, events, logging",
+				"extra: Forbidden: unknown key, known ones here: apiVersion, kind, server, clientConnection, volumes, plugins, provisioningLimit, events, logging, tracing",
 				`logging: Invalid value: "verbose": must be a mapping`,
 				"plugins.bind: Invalid value: {}: must be a list of strings",
 				`plugins.permit: Invalid value: "Quota": must be a list of strings`,

@@ -27,6 +27,8 @@ type PrebindConfiguration struct {
 	Events Events `json:"events"`
 	// Logging says what is logged, and how.
 	Logging Logging `json:"logging"`
+	// Tracing says where spans go. Off by default.
+	Tracing Tracing `json:"tracing"`
 }
 
 // Server holds the two listeners, how much they take on, and how they stop. An
@@ -225,3 +227,16 @@ const (
 	LogFormatJSON    LogFormat = "json"
 	LogFormatConsole LogFormat = "console"
 )
+
+// Tracing tunes OpenTelemetry. Its keys are those of Kubernetes' own
+// TracingConfiguration.
+type Tracing struct {
+	// Endpoint is the URL of a collector's OTLP/HTTP receiver, http or https, such as
+	// "http://127.0.0.1:4318"; spans are sent to /v1/traces there. Default "": nothing
+	// is traced.
+	Endpoint string `json:"endpoint"`
+	// SamplingRatePerMillion is how many of a million calls are traced, 0 to 1000000,
+	// of those whose caller does not say by a header traceparent whether they are.
+	// kube-scheduler does not. Default 0: only calls whose caller traces them.
+	SamplingRatePerMillion int `json:"samplingRatePerMillion"`
+}

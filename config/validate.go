@@ -35,6 +35,7 @@ func validate(cfg *PrebindConfiguration, opts Options) field.ErrorList {
 	mistakes = append(mistakes, validateProvisioningLimit(field.NewPath("provisioningLimit"), cfg.ProvisioningLimit)...)
 	mistakes = append(mistakes, validateEvents(field.NewPath("events"), cfg.Events)...)
 	mistakes = append(mistakes, validateLogging(field.NewPath("logging"), cfg.Logging)...)
+	mistakes = append(mistakes, validateTracing(field.NewPath("tracing"), cfg.Tracing)...)
 	return mistakes
 }
 

@@ -67,6 +67,17 @@ func TestLoadMistakesOfMeaning(t *testing.T) {
 				`provisioningLimit.perClass: Invalid value: -1: must not be negative; 0 is no limit`,
 			},
 		},
+		"tracing to nowhere, and too much of it": {
+			file: "tracing: {samplingRatePerMillion: 1}",
+			want: []string{"tracing.endpoint: Required value: must be set beside samplingRatePerMillion: spans have to go somewhere"},
+		},
+		"a collector that is no URL": {
+			file: "tracing: {endpoint: 'localhost:4317', samplingRatePerMillion: 1000001}",
+			want: []string{
+				`tracing.endpoint: Invalid value: "localhost:4317": must be the http or https URL of an OTLP/HTTP receiver, such as http://127.0.0.1:4318, without user, query or fragment`,
+				"tracing.samplingRatePerMillion: Invalid value: 1000001: must be 0 to 1000000",
+			},
+		},
 		"unknown words": {
 			file: "volumes: {staticCompletion: controller}\nlogging: {level: Info, format: ''}",
 			want: []string{
