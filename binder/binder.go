@@ -16,6 +16,7 @@ import (
 	"github.com/prebind/prebind/internal/fault"
 	"github.com/prebind/prebind/internal/instrument"
 	"github.com/prebind/prebind/internal/logging"
+	"github.com/prebind/prebind/internal/tracing"
 	"github.com/prebind/prebind/volumes"
 )
 
@@ -132,7 +133,10 @@ func (b *Binder) Bind(ctx context.Context, req Request) error {
 		b.finish(&report{req: req, start: start}, err)
 		return err
 	}
-	taken, err := b.flights.do(ctx, b.base, &req, func(ctx context.Context) error { return b.run(ctx, req) })
+	taken, err := b.flights.do(ctx, tracing.Carry(b.base, ctx), &req, func(ctx context.Context) error { return b.run(ctx, req) })
+	if taken == partJoined {
+		tracing.Current(ctx).Event("got the result of another call's binding cycle")
+	}
 	if taken != partOwn {
 		b.finish(&report{req: req, start: start, joined: taken == partJoined}, err)
 	}
@@ -167,6 +171,7 @@ func (b *Binder) run(ctx context.Context, req Request) (err error) {
 	// Lazy, because most calls log nothing on the way, and an encoder for each
 	// one that waits would cost a kilobyte.
 	ctx = ctxlog.With(ctx, b.logger.WithLazy(zap.String("requestID", req.ID), logging.Pod(req.Namespace, req.Name)))
+	ctx, span := tracing.Start(ctx, "binding cycle")
 	r := &report{req: req, start: time.Now()}
 	b.running.enter(r, "")
 	defer b.running.end(r)
@@ -180,6 +185,7 @@ func (b *Binder) run(ctx context.Context, req Request) (err error) {
 		}
 		err = withCause(ctx, err)
 		b.finish(r, err)
+		r.trace(span, err)
 	}()
 	return b.cycle(ctx, r)
 }

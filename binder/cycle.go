@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/prebind/prebind/internal/fault"
+	"github.com/prebind/prebind/internal/tracing"
 	"github.com/prebind/prebind/volumes"
 )
 
@@ -88,7 +89,7 @@ func (b *Binder) review(ctx context.Context, call *Call) (within bool, err error
 // runAdmit returns no call, and no error, for a pod that is on the node
 // already.
 func (b *Binder) runAdmit(ctx context.Context, r *report) (call *Call, err error) {
-	done := b.timeStage(r, stageAdmit)
+	ctx, done := b.beginStage(ctx, r, stageAdmit)
 	defer func() { done(err) }()
 	pod, assigned, err := b.admit(ctx, r.req)
 	if err != nil {
@@ -103,7 +104,7 @@ func (b *Binder) runAdmit(ctx context.Context, r *report) (call *Call, err error
 }
 
 func (b *Binder) runPermit(ctx context.Context, r *report, call *Call) (err error) {
-	done := b.timeStage(r, Permit)
+	ctx, done := b.beginStage(ctx, r, Permit)
 	defer func() { done(err) }()
 	for _, plugin := range b.plugins.permit {
 		if err := b.runPlugin(ctx, Permit, plugin, func() error { return plugin.Permit(ctx, call) }); err != nil {
@@ -116,7 +117,7 @@ func (b *Binder) runPermit(ctx context.Context, r *report, call *Call) (err erro
 // runReserve returns how many plugins are to be unreserved: all that ran, the
 // one that failed among them.
 func (b *Binder) runReserve(ctx context.Context, r *report, call *Call) (reserved int, err error) {
-	done := b.timeStage(r, Reserve)
+	ctx, done := b.beginStage(ctx, r, Reserve)
 	defer func() { done(err) }()
 	for i, plugin := range b.plugins.reserve {
 		if err := b.runPlugin(ctx, Reserve, plugin, func() error { return plugin.Reserve(ctx, call) }); err != nil {
@@ -127,7 +128,7 @@ func (b *Binder) runReserve(ctx context.Context, r *report, call *Call) (reserve
 }
 
 func (b *Binder) runPreBind(ctx context.Context, r *report, call *Call) (err error) {
-	done := b.timeStage(r, PreBind)
+	ctx, done := b.beginStage(ctx, r, PreBind)
 	defer func() { done(err) }()
 	for _, plugin := range b.plugins.preBind {
 		if err := b.runPlugin(ctx, PreBind, plugin, func() error { return plugin.PreBind(ctx, call) }); err != nil {
@@ -138,7 +139,7 @@ func (b *Binder) runPreBind(ctx context.Context, r *report, call *Call) (err err
 }
 
 func (b *Binder) runBind(ctx context.Context, r *report, call *Call) (err error) {
-	done := b.timeStage(r, Bind)
+	ctx, done := b.beginStage(ctx, r, Bind)
 	defer func() { done(err) }()
 	for _, plugin := range b.plugins.bind {
 		err := b.runPlugin(ctx, Bind, plugin, func() error { return plugin.Bind(ctx, call) })
@@ -150,7 +151,8 @@ func (b *Binder) runBind(ctx context.Context, r *report, call *Call) (err error)
 }
 
 func (b *Binder) runPostBind(ctx context.Context, r *report, call *Call) {
-	defer b.timeStage(r, PostBind)(nil)
+	ctx, done := b.beginStage(ctx, r, PostBind)
+	defer done(nil)
 	for _, plugin := range b.plugins.postBind {
 		// It has no error to return.
 		_ = b.runPlugin(ctx, PostBind, plugin, func() error { plugin.PostBind(ctx, call); return nil })
@@ -159,8 +161,8 @@ func (b *Binder) runPostBind(ctx context.Context, r *report, call *Call) {
 
 // runUnreserve heeds no deadline: it must run whatever has ended.
 func (b *Binder) runUnreserve(ctx context.Context, r *report, call *Call, reserved int) {
-	ctx = context.WithoutCancel(ctx)
-	defer b.timeStage(r, stageUnreserve)(nil)
+	ctx, done := b.beginStage(context.WithoutCancel(ctx), r, stageUnreserve)
+	defer done(nil)
 	for i := reserved - 1; i >= 0; i-- {
 		plugin := b.plugins.reserve[i]
 		_ = b.runPlugin(ctx, stageUnreserve, plugin, func() error { plugin.Unreserve(ctx, call); return nil })
@@ -197,16 +199,18 @@ func (b *Binder) guard(ctx context.Context, run func() error) (err error) {
 	return run()
 }
 
-// timeStage starts the stage's clock; the function returned stops it, with what
-// the stage ended with.
-func (b *Binder) timeStage(r *report, stage Stage) func(error) {
+// beginStage starts the stage's clock and span; the function returned stops them, with
+// what the stage ended with.
+func (b *Binder) beginStage(ctx context.Context, r *report, stage Stage) (context.Context, func(error)) {
 	b.running.enter(r, stage)
 	start := time.Now()
-	return func(err error) {
+	ctx, span := tracing.Start(ctx, string(stage))
+	return ctx, func(err error) {
 		took, result := time.Since(start), resultSuccess
 		if err != nil {
 			result = resultError
 		}
+		span.End(err)
 		r.add(stage, took)
 		b.metrics.stageDuration.WithLabelValues(string(stage), result).Observe(took.Seconds())
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/prebind/prebind/internal/fault"
 	"github.com/prebind/prebind/internal/logging"
+	"github.com/prebind/prebind/internal/tracing"
 )
 
 // Stages without plugins; they are timed like the others.
@@ -53,6 +54,17 @@ func (r *report) MarshalLogObject(enc zapcore.ObjectEncoder) error {
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// trace ends the span of the cycle.
+func (r *report) trace(span tracing.Span, err error) {
+	span.String("k8s.namespace.name", r.req.Namespace)
+	span.String("k8s.pod.name", r.req.Name)
+	span.String("k8s.pod.uid", string(r.req.UID))
+	span.String("k8s.node.name", r.req.Node)
+	span.String("prebind.request_id", r.req.ID)
+	span.Strings("prebind.claims", r.claims)
+	span.End(err)
+}
 
 // finish writes the one log line of the call and counts it.
 func (b *Binder) finish(r *report, err error) {

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -102,6 +103,9 @@ type Config struct {
 	// called in parallel and must be bounded in size. Nil means that the path is
 	// off: 404, with a word on how to turn it on.
 	Debug func() any
+
+	// Trace makes a span of each call of a verb. Nil: calls are not traced.
+	Trace func(http.Handler) http.Handler
 
 	// Logger gets starts, stops, bad requests and panics. Nil logs nothing.
 	Logger *zap.Logger

@@ -30,9 +30,13 @@ const requestIDHeader = "X-Request-Id"
 // verbRoutes is what kube-scheduler sees.
 func (s *Server) verbRoutes() http.Handler {
 	r := s.newRouter("POST " + strings.Join([]string{pathBind, pathFilter, pathPrioritize}, ", "))
-	r.Post(pathBind, serveJSON(s, s.bindVerb()))
-	r.Post(pathFilter, serveJSON(s, s.filterVerb()))
-	r.Post(pathPrioritize, serveJSON(s, s.prioritizeVerb()))
+	var verbs chi.Router = r
+	if s.cfg.Trace != nil { // one that does nothing would be on the stack of each call that waits
+		verbs = r.With(s.cfg.Trace)
+	}
+	verbs.Post(pathBind, serveJSON(s, s.bindVerb()))
+	verbs.Post(pathFilter, serveJSON(s, s.filterVerb()))
+	verbs.Post(pathPrioritize, serveJSON(s, s.prioritizeVerb()))
 	return r
 }
 

@@ -13,6 +13,7 @@ import (
 	"k8s.io/component-helpers/storage/volume"
 
 	"github.com/prebind/prebind/internal/fault"
+	"github.com/prebind/prebind/internal/tracing"
 )
 
 // recheck is the slow safety net under the watches.
@@ -53,7 +54,9 @@ func (w *boundWait) listen() {
 
 // run returns nil when every claim is fully bound and its volume is reachable
 // from the node as the node is now.
-func (w *boundWait) run(ctx context.Context) error {
+func (w *boundWait) run(ctx context.Context) (err error) {
+	ctx, span := tracing.Start(ctx, "wait for claims")
+	defer func() { span.End(err) }()
 	safety := time.NewTicker(recheck)
 	defer safety.Stop()
 	notice := time.NewTimer(w.call.untilNotice())

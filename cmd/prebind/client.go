@@ -26,8 +26,9 @@ type clients struct {
 	events   eventsv1.EventsV1Interface // events that are written; the recorder has a limit of its own
 }
 
-// newClients returns the clients. Nothing is sent yet.
-func newClients(flag string, connection config.ClientConnection) (clients, error) {
+// newClients returns the clients. Nothing is sent yet. trace may be nil; else it wraps
+// what sends requests.
+func newClients(flag string, connection config.ClientConnection, trace func(http.RoundTripper) http.RoundTripper) (clients, error) {
 	cfg, err := restConfig(flag, connection.Kubeconfig)
 	if err != nil {
 		return clients{}, err
@@ -41,6 +42,9 @@ func newClients(flag string, connection config.ClientConnection) (clients, error
 	transport, err := rest.HTTPClientFor(cfg)
 	if err != nil {
 		return clients{}, fmt.Errorf("making the client of the API server: %w", err)
+	}
+	if trace != nil {
+		transport.Transport = trace(transport.Transport)
 	}
 	inTurns := *transport
 	inTurns.Transport = newTurns(transport.Transport, writeTurns, turnLength)

@@ -205,7 +205,7 @@ func askRealAPI(t *testing.T) {
 	defer api.Close()
 	client, err := newClients(write(t, "kubeconfig", fmt.Sprintf(
 		"apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: %q}}]\ncontexts: [{name: x, context: {cluster: c}}]\ncurrent-context: x\n", api.URL)),
-		config.Default().ClientConnection)
+		config.Default().ClientConnection, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

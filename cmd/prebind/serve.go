@@ -63,7 +63,12 @@ func serve(ctx context.Context, file string, cfg *config.PrebindConfiguration, k
 		zap.String("go", build.GoVersion), zap.String("kubernetes", build.Kubernetes), zap.String("config", file))
 
 	limitGarbage()
-	api, err := newClients(kubeconfig, cfg.ClientConnection)
+	tracer, err := newTracer(cfg.Tracing, build.Version, logger)
+	if err != nil {
+		return &configError{file, err}
+	}
+	defer tracer.stop()
+	api, err := newClients(kubeconfig, cfg.ClientConnection, tracer.requests)
 	if err != nil {
 		return &runtimeError{err}
 	}
@@ -83,6 +88,7 @@ func serve(ctx context.Context, file string, cfg *config.PrebindConfiguration, k
 		Nodes:          engine.nodes,
 		Checks:         engine.checks,
 		Drain:          engine.drain,
+		Trace:          tracer.calls,
 		Logger:         logger.Named("server"),
 		Registry:       registry,
 		MaxFilterBytes: cfg.Server.MaxFilterBytes,
