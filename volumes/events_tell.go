@@ -19,14 +19,15 @@ type Recorder interface {
 
 // Words of events. The reason of a failure is its fault's code.
 const (
-	reasonWaiting     = "WaitingForVolume"
+	// ReasonWaiting is of the event that a pod waits for its volumes.
+	ReasonWaiting     = "WaitingForVolume"
 	actionBindVolumes = "BindVolumes"
 )
 
 const (
-	// noticeAfter is how long a pod waits before an event says so, and how long it
+	// NoticeAfter is how long a pod waits before an event says so, and how long it
 	// takes until the next one.
-	noticeAfter = time.Minute
+	NoticeAfter = time.Minute
 	// maxTold is how many claims of a pod get an event of their own at a time.
 	maxTold = 16
 )
@@ -43,12 +44,12 @@ func (p *Prebinder) tellWaiting(call *waitingCall, waiting []pending) {
 		texts = append(texts, describe(w.item.claim)+" waits for "+w.what)
 	}
 	p.events.Record(events.Event{
-		Regarding: pod, Related: events.Claim(waiting[0].item.claim), Reason: reasonWaiting, Action: actionBindVolumes,
+		Regarding: pod, Related: events.Claim(waiting[0].item.claim), Reason: ReasonWaiting, Action: actionBindVolumes,
 		Note: "node " + call.node + ": " + strings.Join(texts, "; "),
 	})
 	for _, w := range waiting[:min(len(waiting), maxTold)] {
 		p.events.Record(events.Event{
-			Regarding: events.Claim(w.item.claim), Related: pod, Reason: reasonWaiting, Action: actionBindVolumes,
+			Regarding: events.Claim(w.item.claim), Related: pod, Reason: ReasonWaiting, Action: actionBindVolumes,
 			Note: "pod " + call.pod.Namespace + "/" + call.pod.Name + ", to be bound to node " + call.node + ", waits for " + w.what,
 		})
 	}

@@ -81,7 +81,7 @@ func (p *Prebinder) Watch(pod *v1.Pod, node string) *PodWatch {
 	for _, c := range claimNames(pod) {
 		w.watch.add(claimNameKey(pod.Namespace, c.Name))
 	}
-	return &PodWatch{wait: w, notice: time.NewTicker(noticeAfter)}
+	return &PodWatch{wait: w, notice: time.NewTicker(NoticeAfter)}
 }
 
 // WaitsFor says what claims of the pod wait for, by name, in words that follow

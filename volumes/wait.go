@@ -75,7 +75,7 @@ func (w *boundWait) run(ctx context.Context) (err error) {
 			verify = true
 		case <-notice.C:
 			w.p.tellWaiting(w.call, waiting)
-			notice.Reset(noticeAfter)
+			notice.Reset(NoticeAfter)
 		case <-ctx.Done():
 			return w.ended(ctx, waiting)
 		}

@@ -60,5 +60,5 @@ func (w *waits) list() []Wait {
 
 // untilNotice is how long it takes until people should be told of the call.
 func (c *waitingCall) untilNotice() time.Duration {
-	return noticeAfter - time.Since(c.since)%noticeAfter
+	return NoticeAfter - time.Since(c.since)%NoticeAfter
 }

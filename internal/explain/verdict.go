@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/prebind/prebind/internal/events"
 	"github.com/prebind/prebind/volumes"
 )
 
@@ -35,6 +36,9 @@ func (f *findings) verdict(r *Report, troubles []trouble) (verdict, next string)
 		return fmt.Sprintf("all its claims are bound, and it is on node %s", assigned), f.elsewhere(r)
 	case len(others) > 0:
 		return clauses(others), others[0].next
+	}
+	if e := f.waiting(); e != nil {
+		return fmt.Sprintf("prebind has it waiting, as of %s: %s", ago(f.now, e.Last), oneLine(e.Message)), "Wait. `prebind status` shows who else does."
 	}
 	return f.allowed(r), f.elsewhere(r)
 }
@@ -74,6 +78,18 @@ func clauses(troubles []trouble) string {
 		text += fmt.Sprintf("; and so on with %s", plural(more, "more claim"))
 	}
 	return text
+}
+
+// waiting returns what a running prebind said of late that the pod waits for, or nil.
+// It says so each minute, and writes what it says again after half a minute.
+func (f *findings) waiting() *Event {
+	for i := range f.podEvents {
+		e := &f.podEvents[i]
+		if e.Reason == volumes.ReasonWaiting && e.From == events.Controller && f.now.Sub(e.Last) < 2*volumes.NoticeAfter && f.pod.Spec.NodeName == "" {
+			return e
+		}
+	}
+	return nil
 }
 
 // allowed is for a pod whose claims need nothing.

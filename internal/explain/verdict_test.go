@@ -23,6 +23,12 @@ func TestVerdicts(t *testing.T) {
 	choosy.Spec.NodeSelector = map[string]string{"pool": "db"}
 	released := testkit.Volume("pv-1").ClaimedBy(testkit.Claim("data"))
 	released.Spec.ClaimRef.UID, released.Status.Phase = "earlier", v1.VolumeReleased
+	turn := func(second int64) runtime.Object {
+		event := testkit.Event("turn", testkit.Claim("data").PersistentVolumeClaim, v1.EventTypeNormal, "WaitingForVolume", "node n1: claim shop/data waits for its turn to be provisioned", second)
+		event.InvolvedObject = v1.ObjectReference{Kind: "Pod", Namespace: testkit.Namespace, Name: "db-0", UID: testkit.UID("db-0")}
+		event.ReportingController = "prebind.dev/prebind"
+		return event
+	}
 	tests := map[string]struct {
 		scene
 		verdict, next string
@@ -38,6 +44,8 @@ func TestVerdicts(t *testing.T) {
 		"terminating":            {scene{pod: db0("data").Terminating(), objects: ok}, "it is being deleted", "Wait until it is gone"},
 		"no node wanted":         {scene{pod: choosy, objects: ok}, "rules out all of 3 nodes", "change its nodeSelector"},
 		"not wanted node":        {scene{pod: choosy, objects: ok, options: explain.Options{Node: "n1"}}, "its claims allow node n1, but its own nodeSelector or node affinity does not", "that the pod wants"},
+		"waits for its turn":     {scene{pod: db0("data"), objects: []runtime.Object{testkit.Claim("data").Class("fast"), turn(now - 50)}}, "prebind has it waiting, as of 50s ago: node n1: claim shop/data waits for its turn", "prebind status"},
+		"had waited for it":      {scene{pod: db0("data"), objects: []runtime.Object{testkit.Claim("data").Class("fast"), turn(now - 150)}}, "its claims allow 3 of 3 nodes", "has not said anything"},
 		"no claim there":         {scene{pod: db0("data")}, "claim data does not exist", "Create the claim"},
 		"one node of three":      {scene{pod: db0("data"), objects: []runtime.Object{testkit.Claim("data"), testkit.Volume("pv-1").OnHost("n3")}}, "its claims allow 1 of 3 nodes", "has not said anything"},
 		"each on another node": {
