@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/storage/volume"
 
@@ -56,16 +57,32 @@ func (b *backEnd) watch() {
 // the limit is kept at each write, everybody is served, and nothing is left. The
 // same when callers give up and try again.
 func TestProvisioningLimitHolds(t *testing.T) {
+	limits := map[string]int{"fast": 2, "slow": 1, "mixed": 2}
+	most := map[string]int{}
 	for _, givesUp := range []bool{false, true} {
 		for seed := range uint64(5) {
 			t.Run(fmt.Sprintf("givesUp %t, seed %d", givesUp, seed), func(t *testing.T) {
-				bubble(t, func(t *testing.T) { holds(t, givesUp, rand.New(rand.NewPCG(seed, 0))) })
+				bubble(t, func(t *testing.T) {
+					for class, busy := range mostInProvisioning(t, givesUp, rand.New(rand.NewPCG(seed, 0))) {
+						if busy > limits[class] {
+							t.Errorf("class %s: %d claims were in provisioning, limit %d", class, busy, limits[class])
+						}
+						most[class] = max(most[class], busy)
+					}
+				})
 			})
 		}
 	}
+	// A single run may miss it: who comes first is for the Go scheduler to say.
+	if diff := cmp.Diff(limits, most); diff != "" {
+		t.Errorf("the most that were in provisioning in any run (-limits +most):\n%s", diff)
+	}
 }
 
-func holds(t *testing.T, givesUp bool, random *rand.Rand) {
+// mostInProvisioning binds 80 pods at a back end that takes its time, and returns how
+// many claims of each class were with it at once.
+func mostInProvisioning(t *testing.T, givesUp bool, random *rand.Rand) map[string]int {
+	t.Helper()
 	const pods = 80
 	var specs []string
 	for i := range pods {
@@ -117,9 +134,5 @@ func holds(t *testing.T, givesUp bool, random *rand.Rand) {
 	callers.Wait()
 	b.works.Wait()
 	e.idle()
-	for class, limit := range map[string]int{"fast": 2, "slow": 1, "mixed": 2} {
-		if b.most[class] != limit {
-			t.Errorf("class %s: up to %d claims were in provisioning, want %d", class, b.most[class], limit)
-		}
-	}
+	return b.most
 }
