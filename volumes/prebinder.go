@@ -309,8 +309,9 @@ func guarded(run func() error) func() error {
 	}
 }
 
-// Bind writes what the plan asks for, all claims in parallel, and waits until
-// every claim of the pod is fully bound to a volume that the node can reach.
+// Bind writes what the plan asks for, one claim and then the others in parallel,
+// and waits until every claim of the pod is fully bound to a volume that the node
+// can reach.
 // Claims that other pods wait for too come first, see split. The wait ends with
 // ctx; the cause of ctx says why. Errors are faults.
 func (p *Prebinder) Bind(ctx context.Context, pod *v1.Pod, r *Reservation) error {

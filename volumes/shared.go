@@ -1,7 +1,6 @@
 package volumes
 
 import (
-	"cmp"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
@@ -27,7 +26,7 @@ func (p *Prebinder) split(pod *v1.Pod, r *Reservation) (shared []*Reservation, r
 			rest.items = append(rest.items, i)
 		}
 	}
-	slices.SortFunc(items, func(a, b *item) int { return cmp.Compare(a.claim.UID, b.claim.UID) })
+	slices.SortFunc(items, byUID)
 	for _, i := range items {
 		shared = append(shared, &Reservation{node: r.node, items: []*item{i}})
 	}

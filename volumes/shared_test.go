@@ -134,6 +134,22 @@ func TestBindWritesClaimsThatPodsShareOneAfterTheOther(t *testing.T) {
 	})
 }
 
+// The cache does not show the other pod yet, so that nothing tells that the claims
+// are shared.
+func TestBindThatLosesItsFirstClaimWritesNothingElse(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		pod := testkit.Pod("web-0").Uses("right", "own", "left")
+		e := start(t, pod, testkit.Node(node8), onNode7("pv-1").Class("local"),
+			testkit.Claim("right").Class("fast"), testkit.Claim("left").Class("fast"), testkit.Claim("own").Class("local"))
+		e.Before("patch", "persistentvolumeclaims", 1, func(testkit.Request) error {
+			e.ChangeClaim("left", func(c *v1.PersistentVolumeClaim) { c.Annotations = map[string]string{volume.AnnSelectedNode: node8} })
+			return nil
+		})
+		e.call(pod).endsSoon("SelectedNodeConflict: claim shop/left (class fast): it is being provisioned for node node-8, not node-7: only the provisioner may give it back")
+		e.wrote("patch persistentvolumeclaims/left (409)") // uid-left is before uid-own and uid-right
+	})
+}
+
 func TestMakePlanGoesAlongWithWhatIsPromised(t *testing.T) {
 	claim := testkit.Claim("data-0").Class("fast").PersistentVolumeClaim
 	facts := func(c volumes.ClaimFacts) *volumes.Facts {

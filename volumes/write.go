@@ -1,9 +1,11 @@
 package volumes
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
@@ -21,9 +23,11 @@ import (
 // fieldManager owns our fields in managedFields.
 const fieldManager = "prebind"
 
-// write sends every write of the plan, in parallel, and returns when all are
-// settled: one that fails does not cut off another half way, whose outcome
-// would then be unknown.
+// write sends every write of the plan, and returns when all are settled: one that
+// fails does not cut off another half way, whose outcome would then be unknown.
+// The claim with the first UID is written for before the others, which go in
+// parallel then: another replica that is about to send the claims to another node
+// begins with the same one, and if it was faster, nothing else has been written.
 func (p *Prebinder) write(ctx context.Context, r *Reservation) error {
 	node, err := p.nodeNow(ctx, r.node)
 	if err != nil {
@@ -33,22 +37,37 @@ func (p *Prebinder) write(ctx context.Context, r *Reservation) error {
 		return fault.New(fault.NodeNotFound, "node %s does not exist", r.node)
 	}
 	p.waits.mark(r, waitForWrite)
+	items := slices.DeleteFunc(slices.Clone(r.items), func(i *item) bool { return i.kind == itemNamed })
+	slices.SortFunc(items, byUID)
 	var group errgroup.Group
-	for _, i := range r.items {
-		switch i.kind {
-		case itemStatic:
-			group.Go(guarded(func() error {
-				if err := p.claimVolume(ctx, i, node); err != nil {
+	for at, i := range items {
+		first := at == 0 && len(items) > 1
+		if first {
+			if err := p.place(ctx, i, node); err != nil {
+				return err
+			}
+		}
+		group.Go(guarded(func() error {
+			if !first {
+				if err := p.place(ctx, i, node); err != nil {
 					return err
 				}
-				return p.complete(ctx, i)
-			}))
-		case itemDynamic:
-			group.Go(guarded(func() error { return p.selectNode(ctx, i, node.Name) }))
-		case itemNamed:
-		}
+			}
+			return p.complete(ctx, i)
+		}))
 	}
 	return group.Wait()
+}
+
+// byUID is the order in which replicas write for claims.
+func byUID(a, b *item) int { return cmp.Compare(a.claim.UID, b.claim.UID) }
+
+// place makes the write that decides on which node the claim's storage is.
+func (p *Prebinder) place(ctx context.Context, i *item, node *v1.Node) error {
+	if i.kind == itemStatic {
+		return p.claimVolume(ctx, i, node)
+	}
+	return p.selectNode(ctx, i, node.Name)
 }
 
 // claimVolume writes the claimRef of the item's volume: of another one, if
