@@ -58,7 +58,7 @@ var (
 	varying = regexp.MustCompile(`\b\d+s ago\b|\bc-[a-z0-9]{5}\b|[0-9a-f-]{36}`) // ages, a generated name, UIDs
 	events  = regexp.MustCompile(`(?m)^( {2}events .*\n( {13}.*\n)*|\nEvents of the pod\n( {2}.*\n)*)`)
 	// others are the volumes that tests before have left for a moment.
-	others = regexp.MustCompile(`\d+ in the cluster, none fits|there are none in the cluster|\d+ volumes? (is|are) of another class`)
+	others = regexp.MustCompile(`\d+ in the cluster(, none fits)?|there are none in the cluster|\d+ volumes? (is|are) of another class`)
 )
 
 // shape is an explanation, word by word, without what differs from run to run. Where
