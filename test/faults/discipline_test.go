@@ -82,30 +82,34 @@ func TestBoundClaimCostsOneRead(t *testing.T) {
 	}
 }
 
-// The claims of a pod are written in one parallel round: all patches are under
-// way before the first one is answered.
+// One claim of a pod is written first, and then all others in one parallel round: all
+// patches are under way before the first one is answered.
 func TestClaimsAreWrittenInOneRound(t *testing.T) {
 	t.Parallel()
 	s := emptyScene(t, shared.a)
 	local, dynamic := s.class("local", volume.NotSupportedProvisioner), s.class("dynamic", shared.disks.Name())
 	want := map[string]int{}
-	var held []*faultproxy.Disturbance
-	var claims []string
+	var claims []*v1.PersistentVolumeClaim
+	var names []string
 	for i := range 3 {
 		disk := s.disk(fmt.Sprintf("disk-%d", i), local, s.node, "1Gi")
-		claims = append(claims, s.claim(fmt.Sprintf("local-%d", i), local).Name, s.claim(fmt.Sprintf("dynamic-%d", i), dynamic).Name)
-		onVolume := faultproxy.Match{Verb: "patch", Resource: "persistentvolumes", Name: disk.Name}
-		onClaim := faultproxy.Match{Verb: "patch", Resource: "persistentvolumeclaims", Namespace: s.ns, Name: fmt.Sprintf("dynamic-%d", i)}
-		held = append(held, s.once(onVolume, faultproxy.Hold()), s.once(onClaim, faultproxy.Hold()))
+		claims = append(claims, s.claim(fmt.Sprintf("local-%d", i), local), s.claim(fmt.Sprintf("dynamic-%d", i), dynamic))
 		want["patch persistentvolumes "+disk.Name] = 1
-		want["patch persistentvolumeclaims "+s.ns+"/"+onClaim.Name] = 1
+		want["patch persistentvolumeclaims "+s.ns+"/"+claims[len(claims)-1].Name] = 1
 	}
-	s.web = s.pod("web", claims...)
+	slices.SortFunc(claims, func(a, b *v1.PersistentVolumeClaim) int { return strings.Compare(string(a.UID), string(b.UID)) })
+	var held []*faultproxy.Disturbance
+	for i, claim := range claims {
+		names = append(names, claim.Name)
+		if i > 0 && strings.HasPrefix(claim.Name, "dynamic") {
+			held = append(held, s.once(faultproxy.Match{Verb: "patch", Resource: "persistentvolumeclaims", Namespace: s.ns, Name: claim.Name}, faultproxy.Hold()))
+		}
+	}
+	s.web = s.pod("web", names...)
 	answer := s.call()
 	for _, d := range held {
 		s.arrived(d, 1)
 	}
-	s.wrote(map[string]int{}) // none has got through: they all are under way
 	for _, d := range held {
 		d.Release()
 	}
