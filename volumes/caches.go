@@ -49,6 +49,7 @@ type Caches struct {
 	room     *capacityIndex
 	factory  informers.SharedInformerFactory
 	informer map[string]cache.SharedIndexInformer // by resource name
+	trims    map[string]cache.TransformFunc       // by resource name; trimMeta for the others
 }
 
 // NewCaches declares the watches; nothing is asked of the API server before
@@ -81,12 +82,13 @@ func NewCaches(client kubernetes.Interface) (*Caches, error) {
 	c.free, c.room = newFreeIndex(c.volume), newCapacityIndex(c.capacity)
 	c.free.cachedNode = c.node
 	alike := &common{}
-	for name, transform := range map[string]cache.TransformFunc{
+	c.trims = map[string]cache.TransformFunc{
 		"pods":                   trimPod,
 		"nodes":                  trimNode,
 		"persistentvolumeclaims": alike.trimClaim,
 		"persistentvolumes":      alike.trimVolume,
-	} {
+	}
+	for name, transform := range c.trims {
 		if err := c.informer[name].SetTransform(transform); err != nil {
 			return nil, fmt.Errorf("setting the transform of %s: %w", name, err)
 		}

@@ -102,10 +102,11 @@ func (l *loader) lack(verb, resource, name string, err error) {
 
 // put does what the informer does with an object.
 func (l *loader) put(resource string, obj runtime.Object) error {
-	trimmed, err := trimMeta(obj)
-	if err == nil && resource == "nodes" {
-		trimmed, err = trimNode(trimmed)
+	trim, own := l.caches.trims[resource]
+	if !own {
+		trim = trimMeta
 	}
+	trimmed, err := trim(obj)
 	if err != nil {
 		return err
 	}
